@@ -49,9 +49,8 @@ CREATE INDEX checks_by_key ON checks (api_key_id, seq);
 CREATE INDEX checks_due ON checks (deadline_at) WHERE status = 'on_time';
 
 -- `id` is the webhook-id. `outage` is NULL for a test alert, so that only real ones are unique. The body of a finished
--- alert is empty. `next_attempt_at` is NULL while the check has no webhook URL. An alert that waits behind another one
--- of its check has no earlier `next_attempt_at`, so the smallest one is the time since when an alert is due. Tests wait
--- behind tests only.
+-- alert is empty. `next_attempt_at` is NULL while the check has no webhook URL, and of an alert that waits behind another
+-- one of its check: the smallest one is the time since when an alert is due. Tests wait behind tests only.
 CREATE TABLE alerts (
     seq             INTEGER PRIMARY KEY AUTOINCREMENT,
     id              TEXT    NOT NULL UNIQUE,

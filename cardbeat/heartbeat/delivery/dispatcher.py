@@ -121,7 +121,7 @@ class Dispatcher:
         """Store results but those of locked checks, then plan the next alert of each check. Raises `Unavailable`."""
         results = self.couriers.results(GROUP_COMMIT_RESULTS)
         attempts = [result.attempt for result in results if result.attempt is not None]
-        moved, locked = self._alerts.store(attempts) if attempts else (set(), set())
+        moved, locked = self._alerts.store(attempts, int(self._clock())) if attempts else (set(), set())
         # Only now: until a result is stored, it must not be lost, and its check's next alert must not be sent.
         for result in self.couriers.forget(len(results), locked):
             self._schedule.forget(result.queue)

@@ -83,17 +83,21 @@ class Alerts:
         After a repair of the receiver it must not wait for an earlier one's next try.
         """
         take_test(transaction, check, now)
-        sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND outage IS NULL AND state = 'pending'"
-        if transaction.execute(sql, (now, check.id)).rowcount:
+        first = "SELECT min(seq) FROM alerts WHERE check_id = ? AND outage IS NULL AND state = 'pending'"
+        if transaction.execute(
+            f"UPDATE alerts SET next_attempt_at = ? WHERE seq = ({first})", (now, check.id)
+        ).rowcount:
             self._note_moves(transaction, [check.id])
         self.record(transaction, TEST, [check], now)
 
     def move(self, transaction: Transaction, check_id: str, due_at: int | None) -> None:
-        """Make a check's unfinished alerts due at this time, at its new webhook URL. Earlier attempts still count.
+        """Make a check's first unfinished alert and test due at this time, at its new webhook URL.
 
-        `due_at` is None if the check has no URL now: its alerts wait for one. Call `Delivery.wake` after the commit.
+        Earlier attempts still count. `due_at` is None if the check has no URL now: its alerts wait for one. Call
+        `Delivery.wake` after the commit.
         """
-        sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
+        first = "SELECT min(seq) FROM alerts WHERE check_id = ? AND state = 'pending' GROUP BY outage IS NULL"
+        sql = f"UPDATE alerts SET next_attempt_at = ? WHERE seq IN ({first})"
         if transaction.execute(sql, (due_at, check_id)).rowcount:
             self._note_moves(transaction, [check_id])
 
@@ -128,7 +132,7 @@ class Alerts:
             ).fetchone()
         return row and _message(row, now, self._base_url)
 
-    def store(self, made: Sequence[Attempt]) -> tuple[set[int], set[int]]:
+    def store(self, made: Sequence[Attempt], now: int) -> tuple[set[int], set[int]]:
         """Store results of attempts in one transaction, as `attempts.store` does.
 
         Returns the `seq` of each alert that failed at a URL which its check no longer has: it stays due at the new one.
@@ -138,7 +142,8 @@ class Alerts:
         def store(transaction: Transaction) -> tuple[set[int], set[int], list[str]]:
             # No other transaction may change a check's URL between the questions and the changes of this one.
             locked = self._lock_checks(transaction, [attempt.seq for attempt in made])
-            moved, failed = attempts.store(transaction, [attempt for attempt in made if attempt.seq not in locked])
+            free = [attempt for attempt in made if attempt.seq not in locked]
+            moved, failed = attempts.store(transaction, free, now)
             return moved, locked, _subjects(transaction, failed)
 
         moved, locked, given_up = self.database.write(store)
@@ -175,7 +180,9 @@ class Alerts:
                 " FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT ?",
                 (check_id, KEPT),
             ).fetchall()
-        return [_shown(row) for row in rows]
+        due_at: dict[bool, int | None] = {}
+        # The oldest first: one that waits behind another has its time.
+        return [_shown(row, due_at) for row in reversed(rows)][::-1]
 
 
 _TOLD = ("type", "created_at", "outages", "reason", "late_seconds", "overdue_seconds")
@@ -206,7 +213,7 @@ def _waiting(transaction: Transaction, checks: Sequence[Check | Turned]) -> set[
 
 
 def _insert(transaction: Transaction, alert_type: str, alerts: Mapping[str, str], now: int) -> None:
-    """Store alerts. Each is due now, or when an older alert of its check is due. Without a webhook URL it is never due.
+    """Store alerts. Each is due now, unless an older alert of its check waits, or there is no webhook URL.
 
     One statement for all: at each statement the interpreter may switch to one of hundreds of couriers. `+ 0` keeps
     PostgreSQL from walking the index of all due alerts.
@@ -218,10 +225,10 @@ def _insert(transaction: Transaction, alert_type: str, alerts: Mapping[str, str]
         " created_at, outages, next_attempt_at)"
         " SELECT new.id, new.check_id, type, new.outage, new.last_ping_at, new.deadline_at, new.ping_count, reason,"
         f" late_seconds, overdue_seconds, now, CASE type WHEN '{OVERDUE}' THEN 1 ELSE 0 END,"
-        " CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
-        "SELECT max(next_attempt_at + 0) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
-        " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
-        "), now) END FROM new JOIN keys ON keys.id = new.api_key_id WHERE revoked_at IS NULL"
+        " CASE WHEN webhook_url IS NOT NULL AND NOT EXISTS ("
+        "SELECT 1 FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
+        " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL)"
+        ") THEN now END FROM new JOIN keys ON keys.id = new.api_key_id WHERE revoked_at IS NULL"
         " ON CONFLICT (check_id, outage, type) WHERE type <> 'check.reminder' DO NOTHING",
         values,
     )
@@ -293,8 +300,11 @@ def _subjects(transaction: Transaction, check_ids: Sequence[str]) -> list[str]:
     return [subject_of(check_id, prefixes[check_id]) for check_id in check_ids if check_id in prefixes]
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _shown(row: Row, due_at: dict[bool, int | None]) -> dict[str, Any]:
+    """An alert as it is shown. `due_at` has the times of older ones that wait, by whether they are tests."""
     shown = dict(row)
+    if row["state"] == "pending":
+        shown["next_attempt_at"] = due_at.setdefault(row["type"] == TEST, row["next_attempt_at"])
     for name in ("created_at", "next_attempt_at"):
         shown[name] = None if shown[name] is None else utc_text(shown[name])
     return shown

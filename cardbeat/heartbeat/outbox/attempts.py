@@ -32,12 +32,12 @@ class Attempt(NamedTuple):
     before: int
 
 
-def store(transaction: Transaction, attempts: Sequence[Attempt]) -> tuple[set[int], list[str]]:
+def store(transaction: Transaction, attempts: Sequence[Attempt], now: int) -> tuple[set[int], list[str]]:
     """Store results, at most one for an alert, and with each its check's `delivery`.
 
-    A result is ignored unless it is of the alert's next attempt: then another process has made that attempt too.
-    Returns the `seq` of each alert that failed at a URL which its check no longer has, and the check's id of each alert
-    that ended undelivered.
+    The alert behind a finished one is due `now`. A result is ignored unless it is of the alert's next attempt: then
+    another process has made that attempt too. Returns the `seq` of each alert that failed at a URL which its check no
+    longer has, and the check's id of each alert that ended undelivered.
     """
     moved: set[int] = set()
     failed: list[str] = []
@@ -46,10 +46,9 @@ def store(transaction: Transaction, attempts: Sequence[Attempt]) -> tuple[set[in
         moved_now = _count_moved(transaction, [attempt for attempt in some if attempt.state != "delivered"])
         stored = _store(transaction, [attempt for attempt in some if attempt.seq not in moved_now])
         _note_delivery(transaction, stored)
-        put_off(
-            transaction, [(made.seq, made.next_attempt_at) for made, _ in stored if made.next_attempt_at is not None]
-        )
-        _drop_oldest(transaction, {check_id for attempt, check_id in stored if attempt.state != "pending"})
+        finished = {check_id for attempt, check_id in stored if attempt.state != "pending"}
+        _let_next_be_due(transaction, finished, now)
+        _drop_oldest(transaction, finished)
         moved |= moved_now
         failed += [check_id for attempt, check_id in stored if attempt.state == "failed"]
     return moved, failed
@@ -145,17 +144,24 @@ def _note_delivery(transaction: Transaction, stored: Iterable[tuple[Attempt, str
         )
 
 
-def put_off(transaction: Transaction, alerts: Sequence[tuple[int, int]]) -> None:
-    """Make alerts, each given by its `seq`, and those that wait behind them, due no earlier than the given time."""
-    for start in range(0, len(alerts), AT_ONCE):
-        some = alerts[start : start + AT_ONCE]
-        rows = ", ".join(["(CAST(? AS BIGINT), CAST(? AS BIGINT))"] * len(some))
+def _let_next_be_due(transaction: Transaction, check_ids: Collection[str], now: int) -> None:
+    """Make the first waiting alert of each of these checks due, and its first waiting test, but for one that was."""
+    if check_ids:
         transaction.execute(
-            f"WITH result (seq, next_attempt_at) AS (VALUES {rows})"
-            " UPDATE alerts SET next_attempt_at = result.next_attempt_at"
-            " FROM result JOIN alerts AS own ON own.seq = result.seq"
-            f" WHERE alerts.check_id = own.check_id AND alerts.seq >= own.seq AND {_IS_PENDING}"
-            " AND alerts.next_attempt_at < result.next_attempt_at"
-            " AND (alerts.outage IS NULL) = (own.outage IS NULL)",
-            [value for alert in some for value in alert],
+            "UPDATE alerts SET next_attempt_at = ? WHERE next_attempt_at IS NULL AND seq IN ("
+            "SELECT min(own.seq + 0) FROM alerts AS own INDEXED BY alerts_waiting JOIN checks ON checks.id = check_id"
+            f" WHERE state = 'pending' AND check_id IN ({', '.join('?' * len(check_ids))})"
+            " AND webhook_url IS NOT NULL GROUP BY check_id, own.outage IS NULL)",
+            (now, *check_ids),
         )
+
+
+def put_off(transaction: Transaction, alerts: Sequence[tuple[int, int]]) -> None:
+    """Make alerts, each given by its `seq`, due no earlier than the given time. At most `AT_ONCE`."""
+    rows = ", ".join(["(CAST(? AS BIGINT), CAST(? AS BIGINT))"] * len(alerts))
+    transaction.execute(
+        f"WITH result (seq, next_attempt_at) AS (VALUES {rows})"
+        " UPDATE alerts SET next_attempt_at = result.next_attempt_at FROM result"
+        f" WHERE alerts.seq = result.seq AND {_IS_PENDING} AND alerts.next_attempt_at < result.next_attempt_at",
+        [value for alert in alerts for value in alert],
+    )

@@ -78,9 +78,15 @@ class PendingAlerts:
 
     def first_due_at(self) -> int | None:
         """When the first of all undelivered alerts is or was due, in Unix seconds; None if there is none."""
-        sql = "SELECT min(next_attempt_at) FROM alerts INDEXED BY alerts_due WHERE state = 'pending'"
-        ((due_at,),) = self._read(sql)
-        return None if due_at is None else int(due_at)
+        # Earlier versions gave times also to those that wait behind another of their check.
+        rows = self._read(
+            "SELECT next_attempt_at FROM alerts INDEXED BY alerts_due"
+            " WHERE state = 'pending' AND next_attempt_at IS NOT NULL AND NOT EXISTS ("
+            "SELECT 1 FROM alerts AS older INDEXED BY alerts_waiting WHERE older.check_id = alerts.check_id"
+            " AND older.state = 'pending' AND older.seq < alerts.seq"
+            " AND (older.outage IS NULL) = (alerts.outage IS NULL)) ORDER BY next_attempt_at LIMIT 1"
+        )
+        return rows[0][0] if rows else None
 
     def _read(self, sql: str, values: Sequence[int] = ()) -> list[Row]:
         with self._database.read() as connection:

@@ -361,8 +361,8 @@ def test_an_attempt_that_ends_while_its_check_gets_another_url_is_due_there_at_o
 
     attempt = moving.attempt(1, "pending", 500, "busy", int(moving.clock()) + 3600, HOOK, 0)
     with uncommitted(moving, move):
-        assert storing.alerts.store([attempt]) == (set(), {1})
-    assert storing.alerts.store([attempt]) == ({1}, set())
+        assert storing.alerts.store([attempt], int(storing.clock())) == (set(), {1})
+    assert storing.alerts.store([attempt], int(storing.clock())) == ({1}, set())
     assert moving.alerts.newest(check.id)[0]["next_attempt_at"] == utc_text(moving.clock())
 
 
@@ -374,9 +374,9 @@ def test_of_checks_that_somebody_else_keeps_locked_no_result_is_stored_and_of_ot
     results = [one.attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in (1, 2, 3)]
     one.checks.delete(one.key.id, gone.id).wait()
     with lock(one, locked):
-        assert other.alerts.store(results) == (set(), {1})
+        assert other.alerts.store(results, int(other.clock())) == (set(), {1})
         assert [other.alerts.newest(check.id)[0]["state"] for check in (locked, free)] == ["pending", "delivered"]
-    assert other.alerts.store(results) == (set(), set())
+    assert other.alerts.store(results, int(other.clock())) == (set(), set())
     for check in locked, free:
         (alert,) = other.alerts.newest(check.id)
         assert (alert["state"], alert["attempts"]) == ("delivered", 1)
@@ -408,7 +408,9 @@ def test_a_check_that_somebody_else_keeps_locked_holds_no_alert_of_another_up(no
     for check in locked, free:
         mail.record(check, OVERDUE, RECOVERED)
     store, tries = mail.alerts.store, []
-    monkeypatch.setattr(mail.alerts, "store", lambda made: tries.append([one.seq for one in made]) or store(made))
+    monkeypatch.setattr(
+        mail.alerts, "store", lambda made, *now: tries.append([one.seq for one in made]) or store(made, *now)
+    )
     with lock(nodes[0], locked):
         mail.delivery.start()
         mail.settled(2)

@@ -182,7 +182,7 @@ class Beating(RuleBasedStateMachine):
             waiting = [row["seq"] for row in connection.execute(sql, (check.id, most))]
         taken = [self.heart.attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in waiting]
         if taken:
-            self.heart.alerts.store(taken)
+            self.heart.alerts.store(taken, int(self.heart.clock()))
         self.models[check.id].waiting -= len(taken)
 
     @rule(check=consumes(checks))

@@ -405,7 +405,7 @@ def test_a_change_of_a_check_after_the_clock_was_set_back_begins_no_snooze_again
 def test_a_reminder_waits_no_longer_because_the_clock_was_set(heart, jump):
     check = heart.create(HOUR, repeat_seconds=600)
     heart.checks.signal(check.id, Signal.FAILURE).wait()
-    heart.alerts.store([heart.attempt(1, "delivered", 204, None, None, HOOK, 0)])
+    heart.alerts.store([heart.attempt(1, "delivered", 204, None, None, HOOK, 0)], int(heart.clock()))
     beat(heart)
     heart.pass_time(10)
     heart.clock.advance(jump)
@@ -441,7 +441,9 @@ def test_snoozes_and_reminders_that_begin_after_the_clock_was_set_back_stay(hear
         assert now.snoozed_until == now.clock_from == check.snoozed_until
     for check in (late, failed, lasting, changed):
         assert heart.alert_types(check) == ["check.overdue"] * (check in (failed, changed))
-    heart.alerts.store([heart.attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in (1, 2)])
+    heart.alerts.store(
+        [heart.attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in (1, 2)], int(heart.clock())
+    )
     heart.pass_time(SWEEP_SECONDS)
     beat(heart)
     assert heart.alert_types(changed) == ["check.overdue", "check.reminder"]

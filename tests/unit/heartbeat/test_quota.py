@@ -54,7 +54,7 @@ def test_while_five_wait_it_is_told_when_the_first_of_them_is_tried_again(heart,
     for _ in range(5):
         take(heart, check)
     due_at = int(heart.clock()) + next_attempt_in
-    heart.alerts.store([heart.attempt(1, "pending", 500, "busy", due_at, HOOK, 0)])
+    heart.alerts.store([heart.attempt(1, "pending", 500, "busy", due_at, HOOK, 0)], int(heart.clock()))
     _, seconds = refused(heart, check)
     assert seconds == told
 
@@ -64,9 +64,9 @@ def test_one_that_is_finished_makes_room(heart, state):
     check = heart.create()
     for _ in range(5):
         take(heart, check)
-    heart.alerts.store([heart.attempt(1, "pending", 500, "busy", None, HOOK, 0)])
+    heart.alerts.store([heart.attempt(1, "pending", 500, "busy", None, HOOK, 0)], int(heart.clock()))
     refused(heart, check)
-    heart.alerts.store([heart.attempt(1, state, 500, "busy", None, HOOK, 1)])
+    heart.alerts.store([heart.attempt(1, state, 500, "busy", None, HOOK, 1)], int(heart.clock()))
     take(heart, check)
 
 

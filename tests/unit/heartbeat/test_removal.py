@@ -190,7 +190,7 @@ def test_an_alert_of_a_revoked_key_that_is_on_its_way_is_not_logged_as_given_up(
     check = heart.create()
     heart.checks.test_alert(heart.key.id, check.id).wait()
     heart.keys.revoke(heart.key.id).wait()
-    heart.alerts.store([heart.attempt(1, "failed", 410, "gone", None, HOOK, 0)])
+    heart.alerts.store([heart.attempt(1, "failed", 410, "gone", None, HOOK, 0)], int(heart.clock()))
     assert caplog.messages == []
 
 

@@ -680,7 +680,7 @@ def test_results_that_cannot_be_written_are_kept_and_nothing_is_sent_twice(mail,
     store = mail.alerts.store
     tries = []
 
-    def failing_store(attempts):
+    def failing_store(attempts, _):
         tries.append(attempts)
         raise full
 
@@ -699,7 +699,7 @@ def test_results_that_cannot_be_written_are_kept_and_nothing_is_sent_twice(mail,
 def test_while_no_result_can_be_written_the_alerts_of_other_checks_go_out(mail, check, monkeypatch):
     tries = []
 
-    def failing_store(attempts):
+    def failing_store(attempts, _):
         tries.append(attempts)
         raise Unavailable("database_unavailable", "The disk is full.")
 

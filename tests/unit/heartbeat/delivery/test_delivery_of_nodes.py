@@ -99,7 +99,9 @@ def test_who_gets_the_lease_back_knows_what_was_stored_meanwhile(mail, other):
     mail.settled(1)
     lose(mail, other)
     # In its memory the next attempt was due after 5 seconds.
-    mail.alerts.store([mail.heart.attempt(1, "pending", 500, "busy", int(mail.clock()) + HOUR, HOOK, 1)])
+    mail.alerts.store(
+        [mail.heart.attempt(1, "pending", 500, "busy", int(mail.clock()) + HOUR, HOOK, 1)], int(mail.clock())
+    )
     other.release()
     flush(mail.heart)
     mail.elapsed.advance(60)

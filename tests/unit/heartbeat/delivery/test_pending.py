@@ -58,7 +58,7 @@ def test_only_the_oldest_that_waits_is_the_first_of_its_check(heart, alerts):
     record(heart, [busy, *others, busy, busy])
     assert firsts(alerts.after(0)) == [1, 2, 3]
     assert firsts(alerts.after(3)) == []
-    heart.alerts.store([heart.attempt(1, "delivered", 204, None, None, HOOK, 0)])
+    heart.alerts.store([heart.attempt(1, "delivered", 204, None, None, HOOK, 0)], int(heart.clock()))
     assert firsts(alerts.after(3)) == [4]
 
 
@@ -87,6 +87,16 @@ def test_of_some_checks_the_first_are_read(heart, alerts):
         (4, checks[3].seq, True),
         (6, checks[1].seq, False),
     ]
+
+
+def test_only_the_first_of_a_check_is_due_also_where_an_earlier_version_gave_others_a_time(heart, alerts):
+    assert alerts.first_due_at() is None
+    one, other = heart.create(), heart.create()
+    record(heart, [one, one, other])
+    for seq, due_at in (1, 50), (2, 10), (3, 60):
+        values = due_at, seq
+        heart.database.write(lambda t, v=values: t.execute("UPDATE alerts SET next_attempt_at = ? WHERE seq = ?", v))
+    assert alerts.first_due_at() == 50
 
 
 def test_the_url_is_none_without_one_and_for_a_revoked_key(heart, alerts):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from cardbeat.heartbeat.outbox import attempts
+from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED, TEST
 from cardbeat.heartbeat.outbox.alerts import WAITING_ALERTS
 from cardbeat.heartbeat.outbox.attempts import KEPT
 from cardbeat.heartbeat.outbox.pending import PendingAlerts
@@ -100,7 +101,8 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
         [
             mail.heart.attempt(1, "failed", 410, "gone", None, HOOK, 0),
             mail.heart.attempt(2, "pending", 503, "busy", now + 3600, HOOK, 0),
-        ]
+        ],
+        int(mail.clock()),
     )
     mail.record(check._replace(outage=3), "check.overdue")
     outage_3, test, outage_2, recovered, overdue = (alert["next_attempt_at"] for alert in mail.alerts.newest(check.id))
@@ -108,11 +110,44 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
     assert (test, overdue) == (mail.in_text(0), None)
 
 
+def stored_times(mail):
+    """When each alert is stored as due, in their order; of one that waits behind another it is None."""
+    with mail.database.read() as connection:
+        return [row[0] for row in connection.execute("SELECT next_attempt_at FROM alerts ORDER BY seq")]
+
+
+def test_the_result_of_an_alert_changes_no_row_of_those_that_wait_behind_it_but_the_next(mail):
+    """A stranger may let hundreds of alerts be tried at once, each with 19 behind it; all pings wait for that write."""
+    check = mail.heart.create()
+    mail.record(check, OVERDUE, RECOVERED)
+    store_outages(mail, check, range(2, 11))
+    now, later = int(mail.clock()), int(mail.clock()) + 60
+    mail.alerts.store([mail.heart.attempt(1, "pending", 503, "busy", later, HOOK, 0)], now)
+    mail.alerts.put_off({1: later + 60})
+    assert stored_times(mail) == [later + 60] + [None] * 10
+    assert len({alert["next_attempt_at"] for alert in mail.alerts.newest(check.id)}) == 1
+    mail.alerts.store([mail.heart.attempt(1, "failed", 410, "gone", None, HOOK, 1)], later)
+    assert stored_times(mail) == [None, later] + [None] * 9
+
+
+def test_what_waits_behind_an_alert_that_ended_where_the_url_is_gone_is_due_once_there_is_one(mail):
+    check = mail.heart.create()
+    mail.record(check, OVERDUE, RECOVERED, TEST, TEST)
+    found = mail.heart.read(check)
+    mail.heart.checks.update(found, mail.heart.settings(found, webhook_url=None)).wait()
+    mail.alerts.store([mail.heart.attempt(1, "delivered", 204, None, None, HOOK, 0)], 5)
+    assert stored_times(mail) == [None] * 4
+    found = mail.heart.read(check)
+    mail.heart.checks.update(found, mail.heart.settings(found, webhook_url=HOOK)).wait()
+    now = int(mail.clock())
+    assert stored_times(mail) == [None, now, now, None]
+
+
 def test_the_last_answers_status_stays_when_a_later_attempt_gets_none(mail):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([mail.heart.attempt(1, "pending", 503, "busy", 1, HOOK, 0)])
-    mail.alerts.store([mail.heart.attempt(1, "pending", None, "refused", 2, HOOK, 1)])
+    mail.alerts.store([mail.heart.attempt(1, "pending", 503, "busy", 1, HOOK, 0)], int(mail.clock()))
+    mail.alerts.store([mail.heart.attempt(1, "pending", None, "refused", 2, HOOK, 1)], int(mail.clock()))
     (shown,) = mail.alerts.newest(check.id)
     assert (shown["attempts"], shown["last_status"], shown["last_error"]) == (2, 503, "refused")
 
@@ -133,15 +168,14 @@ def test_alerts_and_moves_are_numbered_behind_the_lock_that_orders_them_by_their
 
 
 def store_outages(mail, check, numbers):
-    """An overdue alert of each outage, which waits; not by `record`, which would merge some."""
+    """An overdue alert of each outage, which waits behind another; not by `record`, which would merge some."""
     now = int(mail.clock())
 
     def insert(connection):
         for number in numbers:
             connection.execute(
-                "INSERT INTO alerts (id, check_id, type, outage, created_at, next_attempt_at)"
-                " VALUES (?, ?, 'check.overdue', ?, ?, ?)",
-                (f"msg_{number}", check.id, number, now, now),
+                "INSERT INTO alerts (id, check_id, type, outage, created_at) VALUES (?, ?, 'check.overdue', ?, ?)",
+                (f"msg_{number}", check.id, number, now),
             )
 
     mail.database.write(insert)
@@ -158,7 +192,8 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
     mail.record(other)
     store_outages(mail, check, range(1, KEPT + 21))
     mail.alerts.store(
-        [mail.heart.attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in seqs(mail, "pending")[1:-5]]
+        [mail.heart.attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in seqs(mail, "pending")[1:-5]],
+        int(mail.clock()),
     )
     assert seqs(mail, "delivered") == list(range(22, 117))
     assert len(mail.alerts.newest(check.id)) == KEPT
@@ -168,7 +203,7 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
 def test_what_still_waits_is_kept_however_much_after_it_is_finished(mail):
     check = mail.heart.create()
     store_outages(mail, check, range(1, KEPT + 21))
-    mail.alerts.store([mail.heart.attempt(KEPT + 20, "delivered", 204, None, None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(KEPT + 20, "delivered", 204, None, None, HOOK, 0)], int(mail.clock()))
     assert seqs(mail, "pending") == list(range(1, KEPT + 20))
 
 
@@ -225,7 +260,7 @@ def test_a_reminder_tells_of_its_outage_though_a_snooze_has_moved_the_deadline(m
     late_at = mail.in_text(60)
     mail.heart.pass_time(70)
     mail.heart.sweep.sweep_once()
-    mail.alerts.store([mail.heart.attempt(1, "delivered", 204, None, None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, "delivered", 204, None, None, HOOK, 0)], int(mail.clock()))
     mail.heart.checks.snooze(mail.heart.key.id, check.id, 86_400, None).wait()
     mail.heart.checks.snooze(mail.heart.key.id, check.id, 0, None).wait()
     for _ in range(11):
@@ -404,7 +439,7 @@ def test_the_history_stays_at_its_length_while_nothing_is_ever_sent(mail):
 def test_a_key_with_more_than_20_checks_keeps_20_alerts_of_each(mail):
     check, *_ = [mail.heart.create() for _ in range(21)]
     store_outages(mail, check, range(1, 31))
-    mail.alerts.store([finished(mail, number) for number in range(1, 31)])
+    mail.alerts.store([finished(mail, number) for number in range(1, 31)], int(mail.clock()))
     assert len(mail.alerts.newest(check.id)) == 20
 
 
@@ -430,7 +465,7 @@ def test_an_alert_given_up_is_logged_with_its_check_and_key_cut(mail, caplog):
     caplog.set_level("INFO")
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([mail.heart.attempt(1, "failed", 410, "gone", None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, "failed", 410, "gone", None, HOOK, 0)], int(mail.clock()))
     assert caplog.messages == [f"an alert of check {check.id[:4]}... of key {mail.heart.key.prefix}... was given up"]
 
 
@@ -439,7 +474,7 @@ def test_a_check_tells_what_came_of_the_last_attempt(mail, state, shown):
     check = mail.heart.create()
     mail.record(check)
     assert mail.heart.read(check).delivery is None
-    mail.alerts.store([mail.heart.attempt(1, state, 204, None, None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, state, 204, None, None, HOOK, 0)], int(mail.clock()))
     read = mail.heart.read(check)
     assert (read.delivery, read.version, read.updated_at) == (shown, check.version, check.updated_at)
 
@@ -449,7 +484,7 @@ def test_the_state_of_delivery_follows_each_attempt(mail):
     mail.record(check, "check.test", "check.test")
     seen = []
     for seq, state, before in ((1, "pending", 0), (1, "delivered", 1), (2, "pending", 0)):
-        mail.alerts.store([mail.heart.attempt(seq, state, 500, None, None, HOOK, before)])
+        mail.alerts.store([mail.heart.attempt(seq, state, 500, None, None, HOOK, before)], int(mail.clock()))
         seen.append(mail.heart.read(check).delivery)
     assert seen == ["failing", "ok", "failing"]
 
@@ -460,9 +495,9 @@ def test_the_state_of_delivery_follows_each_attempt(mail):
 def test_a_result_that_comes_after_another_processs_overwrites_nothing(mail, first, late, url):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([mail.heart.attempt(1, first, 503, "busy", None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, first, 503, "busy", None, HOOK, 0)], int(mail.clock()))
     stored = mail.heart.read(check), mail.alerts.newest(check.id)
-    mail.alerts.store([mail.heart.attempt(1, late, 410, "gone", 9, url, 0)])
+    mail.alerts.store([mail.heart.attempt(1, late, 410, "gone", 9, url, 0)], int(mail.clock()))
     assert (mail.heart.read(check), mail.alerts.newest(check.id)) == stored
 
 
@@ -470,18 +505,18 @@ def test_a_result_that_comes_after_another_processs_overwrites_nothing(mail, fir
 def test_another_webhook_url_changes_nothing_about_the_last_attempt(mail, url, shown):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([mail.heart.attempt(1, "pending", 500, "busy", None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, "pending", 500, "busy", None, HOOK, 0)], int(mail.clock()))
     changed = mail.heart.checks.update(check, mail.heart.settings(check, webhook_url=url)).wait()
     assert changed.as_json("")["delivery"] == shown
     # A post to the URL before may have been on its way, and says nothing of this one.
-    mail.alerts.store([mail.heart.attempt(1, "delivered", 204, None, None, HOOK, 1)])
+    mail.alerts.store([mail.heart.attempt(1, "delivered", 204, None, None, HOOK, 1)], int(mail.clock()))
     assert mail.heart.read(check).as_json("")["delivery"] == shown
 
 
 def test_a_change_of_another_field_keeps_the_state_of_delivery(mail):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([mail.heart.attempt(1, "pending", 500, "busy", None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, "pending", 500, "busy", None, HOOK, 0)], int(mail.clock()))
     assert mail.heart.checks.update(check, mail.heart.settings(check, name="b")).wait().delivery == "failing"
 
 
@@ -493,7 +528,7 @@ def test_a_result_is_not_stored_for_another_alert_that_has_its_number_now(mail, 
     mail.record(check)
     lost = mail.heart.attempt(1, state, 503, "busy", None, url, 0)._replace(id="msg_lost")
     stored = mail.heart.read(check), mail.alerts.newest(check.id)
-    assert mail.alerts.store([lost]) == (set(), set())
+    assert mail.alerts.store([lost], int(mail.clock())) == (set(), set())
     assert (mail.heart.read(check), mail.alerts.newest(check.id)) == stored
 
 
@@ -543,7 +578,7 @@ def test_many_results_are_stored_in_few_statements_each_as_if_it_were_the_only_o
 
     def store(transaction):
         counted = Counted(transaction)
-        return attempts.store(counted, many), counted.statements
+        return attempts.store(counted, many, int(mail.clock())), counted.statements
 
     count = attempts.AT_ONCE + 20
     checks = [mail.heart.create() for _ in range(count + 3)]
@@ -560,8 +595,8 @@ def test_many_results_are_stored_in_few_statements_each_as_if_it_were_the_only_o
     many[1] = many[1]._replace(before=1)
     (moved, failed), statements = mail.database.write(store)
     for one in results(range(count + 1, count + 4)):
-        mail.alerts.store([one])
-    assert statements <= 10
+        mail.alerts.store([one], int(mail.clock()))
+    assert statements <= 12
     assert moved == {1}
     assert failed == [checks[number].id for number in range(1, count) if (number + 1) % 3 == 2 and number != 1]
     alone = {number % 3: shown(checks[number - 1]) for number in range(count + 1, count + 4)}
