@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from typing import Final, NamedTuple
 
 READ_BYTES: Final = 1024 * 1024  # of a page, whose head ends long before
-_PART: Final = 4096  # characters that are parsed at once
+_PART: Final = 16 * 1024  # characters that are parsed at once
 _MOST_UNREAD: Final = 16 * 1024
 """The parser gives up at a longer tag: its time grows with the square of the length, or faster."""
 
