@@ -32,7 +32,8 @@ _UUID = re.compile(r"(?:.*/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?", r
 _FILTERS = ("filter_subject", "filter_body", "filter_http_body", "filter_default_fail", "subject", "subject_fail")
 AT_ONCE = 100
 """Checks in one write. Bounds how long a ping waits for it."""
-_MOST_BYTES = 64 * 2**20  # of the file: 10,000 checks with long texts
+_MOST_BYTES = 16 * 2**20  # of the file: 20,000 checks with usual texts
+_MOST_CHECKS = 100_000
 _LOST = ("channels", "manual_resume", "methods", "tags", "desc")
 """The members without which a check can be imported: jobs go on pinging as before."""
 _ADVICE = """\
@@ -126,6 +127,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
     checks = content.get("checks") if isinstance(content, dict) else None
     if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
         raise StartupError(f"{path} holds no list of checks; save what GET /api/v3/checks/ of Healthchecks answers")
+    if len(checks) > _MOST_CHECKS:
+        raise StartupError(f"{path} holds more than {_MOST_CHECKS} checks")
     if any("unique_key" in check and "ping_url" not in check for check in checks):
         raise StartupError(f"{path} was made with a read-only key, so it has no UUIDs; use a full-access key")
     return checks

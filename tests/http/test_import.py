@@ -269,6 +269,7 @@ def test_the_limits_of_the_tier_hold_for_each_check(imported, held, tmp_path):
         ("", "holds no list of checks; save what GET /api/v3/checks/"),
         ('{"error": "wrong api key"}', "holds no list of checks"),
         ('{"checks": [1]}', "holds no list of checks"),
+        ('{"checks": [' + "{}," * 100_000 + "{}]}", "holds more than 100000 checks"),
         ("[" * 100_000, "holds no list of checks"),
         ('{"checks": [{"name": "a", "unique_key": "a6c7", "timeout": 60, "grace": 60}]}', "made with a read-only key"),
     ],
@@ -330,7 +331,7 @@ def test_what_is_no_file_or_a_huge_one_is_refused_before_it_is_read(owner, confi
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "huge").open("wb") as huge:
         huge.truncate(2**30)
-    for name, says in (("pipe", "is not a regular file"), ("huge", "is larger than 64 MiB")):
+    for name, says in (("pipe", "is not a regular file"), ("huge", "is larger than 16 MiB")):
         assert cli.main(["import", str(tmp_path / name), "--key", owner, "--data", str(config.data)]) == 2
         assert capsys.readouterr().err == f"cardbeat: {tmp_path / name} {says}\n"
 
