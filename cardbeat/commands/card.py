@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,6 +63,7 @@ def run(argv: Sequence[str]) -> int:
         raise StartupError(problem)
     from cardbeat.cards.drawing.layout import HEIGHT, WIDTH  # noqa: PLC0415
     from cardbeat.cards.drawing.render import Renderer  # noqa: PLC0415
+    from cardbeat.site.folder import written_whole  # noqa: PLC0415
     from cardbeat.typeset.faces.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
     try:
@@ -75,7 +77,9 @@ def run(argv: Sequence[str]) -> int:
         say(drawing.png)
         return 0
     try:
-        output.write_bytes(drawing.png)
+        place = Path(os.path.realpath(output))
+        with place.open("wb") if place.exists() and not place.is_file() else written_whole(place) as file:
+            file.write(drawing.png)
     except OSError as error:
         raise StartupError(f"can't write {output}: {error.strerror}") from None
     if as_json:

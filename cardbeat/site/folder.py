@@ -155,17 +155,14 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_image_tags(page: Path, url: str, title: str) -> None:
-    """Let the head of a page name its image. All other bytes, the file's mode and owner stay. Raises `OSError`."""
-    with written_whole(page) as new:
-        # Closed before the new file takes its place, as Windows asks for.
-        with open(os.open(page, READ_FLAGS), "rb") as old:
-            tagged = with_lines(old.read(READ_BYTES), image_tags(url, title))
-            if tagged is None:
-                raise OSError(0, "the end of its head was not found")
-            new.write(tagged)
-            shutil.copyfileobj(old, new)
-        give_away(new.fileno(), page)
-        shutil.copymode(page, new.name)
+    """Let the head of a page name its image. All other bytes stay. Raises `OSError`."""
+    # The old file is closed before the new one takes its place, as Windows asks for.
+    with written_whole(page) as new, open(os.open(page, READ_FLAGS), "rb") as old:
+        tagged = with_lines(old.read(READ_BYTES), image_tags(url, title))
+        if tagged is None:
+            raise OSError(0, "the end of its head was not found")
+        new.write(tagged)
+        shutil.copyfileobj(old, new)
 
 
 def _read_manifest(path: Path) -> dict[str, ManifestEntry]:

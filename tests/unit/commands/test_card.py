@@ -1,6 +1,7 @@
 """The command `card`: where the PNG goes."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from cardbeat.host.system import UNSHAPED
 from cardbeat.typeset.faces import files
 from tests.artifact import ROOT, clean_environment
 from tests.support import full_disk, gone_reader
-from tests.systems import FULL_DISK
+from tests.systems import FULL_DISK, LIMITS, LINKS, PIPES
 
 ENVIRONMENT = {**clean_environment(), "PYTHONPATH": str(ROOT)}
 COMMAND = [sys.executable, "-m", "cardbeat", "card", "--title", "A", "--output", "-"]
@@ -50,6 +51,38 @@ def test_a_card_whose_text_is_not_shaped_says_so(
     assert told("Hello, عالم") == (0, "")
     monkeypatch.setattr(files.features, "check", lambda _: True)
     assert told("क्षत्रिय") == (0, "")
+
+
+@LIMITS
+def test_where_there_is_no_room_the_picture_before_stays(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"before")
+    small = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); from cardbeat.cli import main"
+    )
+    command = [sys.executable, "-B", "-c", f"{small}; sys.exit(main())", *COMMAND[3:-1], "a.png"]
+    ran = subprocess.run(command, env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "cardbeat: can't write a.png: File too large\n")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"before"]
+
+
+@LINKS
+def test_a_link_and_the_mode_of_a_picture_stay(tmp_path: Path) -> None:
+    (tmp_path / "old.png").write_bytes(b"before")
+    (tmp_path / "old.png").chmod(0o640)
+    (tmp_path / "a.png").symlink_to("old.png")
+    assert main(["card", "--title", "A", "--output", str(tmp_path / "a.png")]) == 0
+    assert (tmp_path / "a.png").is_symlink()
+    assert (tmp_path / "old.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "old.png").stat().st_mode & 0o777 == 0o640
+
+
+@PIPES
+def test_a_pipe_gets_the_card_and_stays(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.png")
+    with open(os.open(tmp_path / "a.png", os.O_RDONLY | os.O_NONBLOCK), "rb") as reading:
+        assert main(["card", "--title", "A", "--output", str(tmp_path / "a.png")]) == 0
+        assert reading.read().startswith(b"\x89PNG")
+    assert (tmp_path / "a.png").is_fifo()
 
 
 @FULL_DISK
