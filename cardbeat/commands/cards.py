@@ -52,8 +52,10 @@ def run(argv: Sequence[str]) -> int:
         raise StartupError("--write-tags needs --base-url, the site's URL, and as SOURCE a folder of built HTML")
     if problem := pillow.problem():
         raise StartupError(problem)
+    with stop_signals_noted("nothing was drawn", at_once=True):
+        source = _read(given)
     with stop_signals_noted("the cards drawn so far are kept, run it again for the others") as require_going:
-        done = _made(given, require_going)
+        done = _made(given, source, require_going)
     say([json.dumps(vars(done))] if given.json else _told(done))
     return 1 if done.failed else 0
 
@@ -109,10 +111,9 @@ def _usual(given: argparse.Namespace) -> dict[str, str]:
     return {"template": given.template, "theme": given.theme, "domain": host}
 
 
-def _made(given: argparse.Namespace, require_going: RequireGoing) -> Summary:
+def _made(given: argparse.Namespace, source: "Source", require_going: RequireGoing) -> Summary:
     from cardbeat.site.folder import Folder  # noqa: PLC0415 - importing it needs Pillow
 
-    source = _read(given, require_going)
     done = Summary(redirects=source.redirects, without_title=source.untitled)
     done.fail(*source.problems)
     if source.problems and not source.cards:
@@ -140,20 +141,23 @@ def _made(given: argparse.Namespace, require_going: RequireGoing) -> Summary:
     return done
 
 
-def _read(given: argparse.Namespace, require_going: RequireGoing) -> "Source":
+def _read(given: argparse.Namespace) -> "Source":
     from cardbeat.site.source import Source, read_folder, read_lines  # noqa: PLC0415
 
     try:
         if not given.source.is_dir():
             with given.source.open("rb") as file:
-                return read_lines(file, _usual(given), require_going)
+                return read_lines(file, _usual(given))
     except OSError as error:
         return Source(problems=[f"can't read {given.source}: {error.strerror}"])
     # Not `resolve`, which up to Python 3.12 raises `RuntimeError` for a link that leads to itself.
-    folder, output = (Path(os.path.realpath(path)) for path in (given.source, given.output))
+    try:
+        folder, output = (Path(os.path.realpath(path)) for path in (given.source, given.output))
+    except OSError as error:
+        raise StartupError(f"can't find the working folder: {error.strerror}") from None
     if folder.is_relative_to(output) or (given.write_tags and not output.is_relative_to(folder)):
         raise StartupError(f"the cards need a folder of their own, such as {given.source / 'cards'}")
-    return read_folder(folder, output, _usual(given), require_going)
+    return read_folder(folder, output, _usual(given))
 
 
 def _named(given: argparse.Namespace, images: Iterable[str], cards: Container[str]) -> dict[str, str]:

@@ -17,15 +17,18 @@ def always_going() -> None:
 
 
 @contextlib.contextmanager
-def stop_signals_noted(outcome: str) -> Iterator[RequireGoing]:
+def stop_signals_noted(outcome: str, *, at_once: bool = False) -> Iterator[RequireGoing]:
     """Note stop signals instead of obeying them; the given function raises once there was one, naming the `outcome`.
 
+    With `at_once` the signal itself raises, also in a wait for input, which a noted signal does not end.
     In the main thread only. Restores the former handlers at the end.
     """
     numbers: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
         numbers.append(number)
+        if at_once:
+            require_going()
 
     def require_going() -> None:
         if numbers:

@@ -133,20 +133,24 @@ class Folder:
     def _place(self, output: str) -> Path:
         """Where a card's file is. Raises `OSError` if a link is on the way."""
         path = self.path / output
-        way = (path, *path.parents[: len(PurePosixPath(output).parts) - 1])
-        if os.path.normcase(os.path.realpath(path)) != os.path.normcase(path) or any(map(os.path.islink, way)):
+        if os.path.normcase(os.path.realpath(path)) != os.path.normcase(path):
             raise OSError(0, "a link leads elsewhere")
+        with contextlib.suppress(FileNotFoundError):
+            path.stat()  # raises for a link that leads to itself, which stays in the real path
         return path
 
 
 @contextlib.contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` at the end; after an error nothing has changed."""
+    """A new file that takes the place, mode and owner of `path` at the end; after an error nothing has changed."""
     # A name that can't be guessed, and "x": else a link of that name would lead the bytes elsewhere.
     temporary = path.with_name(f".cardbeat-{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
             yield file
+            if path.exists():
+                give_away(file.fileno(), path)
+                shutil.copymode(path, temporary)
         replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):

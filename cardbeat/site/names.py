@@ -13,6 +13,7 @@ _NOT_ON_WINDOWS: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MOST_BYTES: Final = 255  # of one name, on all usual file systems
+_MOST_PATH_BYTES: Final = 4096  # Linux takes no longer path
 _BETWEEN: Final = re.compile(r"(?<!\s)\s++(?:(?:[|·•–—»«›‹/~-]|::)\s++|:(?=\S))")
 """What stands between a title and the site's name behind it; read backwards, also the colon after a name before it."""
 _LONGEST_NAME: Final = 200  # characters of a site's name and of what stands between
@@ -20,6 +21,8 @@ _LONGEST_NAME: Final = 200  # characters of a site's name and of what stands bet
 
 def problem_of(output: str) -> str | None:
     """Why this path, with slashes, can't be a card's place in its folder; None if it can."""
+    if len(output.encode(errors="replace")) > _MOST_PATH_BYTES:
+        return f"is longer than {_MOST_PATH_BYTES} bytes"
     path = PurePosixPath(output)
     if path.is_absolute() or ".." in path.parts or re.match(r"\\|[A-Za-z]:", output):
         return "must be a path inside the folder of the cards"

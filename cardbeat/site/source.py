@@ -9,7 +9,6 @@ from typing import BinaryIO, Final
 
 from cardbeat.cards.request import TEXTS, Card, card_from
 from cardbeat.errors import Invalid
-from cardbeat.host.stopping import RequireGoing
 from cardbeat.host.system import READ_FLAGS
 from cardbeat.site.names import card_names, problem_of, same_file, without_site_name
 from cardbeat.site.page import READ_BYTES, BuiltPage, read_page
@@ -35,14 +34,13 @@ class Source:
     problems: list[str] = field(default_factory=list)
 
 
-def read_folder(folder: Path, left_out: Path, usual: Mapping[str, str], require_going: RequireGoing) -> Source:
+def read_folder(folder: Path, left_out: Path, usual: Mapping[str, str]) -> Source:
     """The cards of the pages in a folder, with `usual` values for what pages don't say.
 
     Links, hidden files and folders, and the folder `left_out` are not read.
     """
     found, pages = Source(), dict[str, BuiltPage]()
     for path in _pages_in(folder, left_out, found.problems):
-        require_going()
         try:
             with open(os.open(folder / path, READ_FLAGS), "rb") as file:
                 pages[path] = read_page(file.read(READ_BYTES))
@@ -87,16 +85,16 @@ def _pages_in(folder: Path, left_out: Path, problems: list[str]) -> Iterator[str
                 note(error)
 
 
-def read_lines(file: BinaryIO, usual: Mapping[str, str], require_going: RequireGoing) -> Source:
+def read_lines(file: BinaryIO, usual: Mapping[str, str]) -> Source:
     """The cards that the lines of a file ask for, with `usual` values for what a line leaves out. Raises `OSError`."""
     found, lines = Source(), dict[str, int]()
-    for number, line in enumerate(_lines_of(file, require_going), 1):
+    for number, line in enumerate(_lines_of(file), 1):
         try:
             if line.strip():
                 fields = _fields_of(line)
                 output = PurePosixPath(fields.pop("output")).as_posix()
                 if problem := problem_of(output):
-                    raise ValueError(f"the output {output} {problem}")
+                    raise ValueError(f"the output {output:.200} {problem}")
                 if first := lines.get(same_file(output)):
                     raise ValueError(f"the output {output} is that of line {first} too")
                 found.cards[output] = card_from({**usual, **fields})
@@ -108,11 +106,10 @@ def read_lines(file: BinaryIO, usual: Mapping[str, str], require_going: RequireG
     return found
 
 
-def _lines_of(file: BinaryIO, require_going: RequireGoing) -> Iterator[bytes]:
+def _lines_of(file: BinaryIO) -> Iterator[bytes]:
     """The lines of a file. Of one that is too long only the beginning, which is still too long."""
     is_rest = False
     while line := file.readline(LINE_BYTES + 1):
-        require_going()
         if not is_rest:
             yield line
         is_rest = len(line) > LINE_BYTES and not line.endswith(b"\n")

@@ -23,7 +23,7 @@ from cardbeat.site import folder, workers
 from cardbeat.typeset.faces.fonts import Fonts
 from tests.artifact import ROOT, clean_environment
 from tests.support import wait_until
-from tests.systems import WINDOWS
+from tests.systems import IN_USE, WINDOWS
 
 Run = Callable[..., dict[str, Any]]
 PAGE = "<!doctype html>\n<html><head>\n<title>{} | My site</title>\n</head><body></body></html>\n"
@@ -117,6 +117,7 @@ def test_what_is_wrong_with_a_line_is_told_and_the_others_are_drawn(run: Run, in
         ({"title": "A", "output": "../a.png"}, "inside the folder"),
         ({"title": "A", "output": str(inside / "a.png")}, "inside the folder"),
         ({"title": "A", "output": "aux.png"}, "Windows"),
+        ({"title": "A", "output": "a/" * 32_000 + "a.png"}, "longer than 4096 bytes"),
         ({"title": "A", "output": "./GOOD.png"}, "line 1 too"),
         *[({"title": "A", "output": output}, "link") for output in ("link/a.png", "link.png", "loop/a.png")] * links,
     ]
@@ -467,6 +468,20 @@ def test_wrong_options_are_one_line_and_status_2(run: Run, argv: tuple[str, ...]
     assert words in told["stderr"][0]
 
 
+@IN_USE
+@pytest.mark.parametrize("source", [".", "site"])
+def test_a_working_folder_that_is_gone_is_one_line_and_status_2(run: Run, inside: Path, source: str) -> None:
+    write({"a.html": PAGE.format("A")})
+    Path("gone").mkdir()
+    os.chdir("gone")
+    Path("../gone").rmdir()
+    told = run(source if source == "." else str(inside / source), "--output", "out")
+    assert (told["status"], told["stderr"]) == (
+        2,
+        ["cardbeat: can't find the working folder: No such file or directory"],
+    )
+
+
 def test_a_page_that_cannot_be_read_is_told_and_the_others_are_drawn(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     write({"a.html": PAGE.format("A"), "b.html": PAGE.format("B")})
     opened = os.open
@@ -594,6 +609,21 @@ def test_a_stop_signal_ends_all_at_once_and_leaves_whole_files(
         assert name.endswith(".png")
         Image.open(io.BytesIO(Path("out", name).read_bytes())).load()
     assert run("site", "--output", "out")["unchanged"] == len(drawn)
+
+
+@pytest.mark.skipif(WINDOWS, reason="no signals to a process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_signal_ends_a_wait_for_lines(inside: Path, number: signal.Signals) -> None:
+    os.mkfifo("lines")
+    command = [sys.executable, "-m", "cardbeat", "cards", str(inside / "lines"), "--output", str(inside / "out")]
+    with subprocess.Popen(command, cwd=ROOT, env=clean_environment(), stderr=subprocess.PIPE, text=True) as process:
+        try:
+            with open("lines", "wb"):  # returns once the command has opened it too
+                process.send_signal(number)
+                _, told = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert (process.returncode, told) == (2, f"cardbeat: stopped by {number.name}; nothing was drawn\n")
 
 
 @pytest.mark.skipif(WINDOWS, reason="no signals to a process")

@@ -28,6 +28,14 @@ def test_a_stop_is_told_where_it_is_asked_for_and_nowhere_else(number):
     assert signal.getsignal(number) is before
 
 
+def test_a_stop_at_once_is_told_by_the_signal_itself():
+    with (
+        pytest.raises(StartupError, match=r"^stopped by SIGTERM; nothing was read$"),
+        stop_signals_noted("nothing was read", at_once=True),
+    ):
+        signal.raise_signal(signal.SIGTERM)
+
+
 @HANG_UPS
 def test_a_terminal_that_is_closed_stops_nothing_where_that_is_ignored():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -93,13 +93,16 @@ def test_all_pages_have_different_cards_that_every_system_can_have(pages: set[st
         ("a\x00.png", "Windows"),
         ("\ud800.png", "Windows"),
         ("é" * 130 + ".png", "Windows"),
+        ("東/" * 1024 + "a.png", "longer than 4096 bytes"),
     ],
 )
 def test_a_place_outside_or_not_on_every_system_is_refused(output: str, words: str) -> None:
     assert words in str(problem_of(output))
 
 
-@pytest.mark.parametrize("output", ["a.png", "a/b.PNG", "console.png", "com.png", "東京/é.png", ".hidden/a b.png"])
+@pytest.mark.parametrize(
+    "output", ["a.png", "a/b.PNG", "console.png", "com.png", "東京/é.png", ".hidden/a b.png", "東/" * 1022 + "a.png"]
+)
 def test_other_places_are_allowed(output: str) -> None:
     assert problem_of(output) is None
 
