@@ -3,6 +3,7 @@
 import http.client
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
@@ -13,6 +14,9 @@ TLS_BYTES = 32 * 1024
 """Of a handshake with its certificates, each of which takes CPU, and then of tickets. An ordinary one has 5 KB."""
 TLS_PART = 8
 """And a part of the application's bytes, for the frames of its records."""
+_computing = threading.Lock()
+"""Held for each step of TLS, whose cost the other side chooses: 32 KiB of certificates take 5 to 10 ms. Where hundreds
+shake hands, the rest of the server thus has a core."""
 LEAST_BYTES = 64
 """What each read counts for at least: to read single bytes takes a hundred times as long as to read them together."""
 
@@ -101,7 +105,8 @@ class BoundedTlsSocket(BoundedSocket):
         received = bytearray(16 * 1024)
         while True:
             try:
-                result = step()
+                with _computing:
+                    result = step()
             except ssl.SSLWantReadError:
                 self._send()
                 count = super().recv_into(received)

@@ -162,9 +162,11 @@ class _Lines(io.BufferedReader):
 
     def readline(self, size: int | None = -1) -> bytes:
         self._left -= 1
-        if self._left < 0:
+        line = super().readline(size)
+        # A CR also ends a line for who parses it: in 64 KB of them are 20,000 headers, which take 25 ms of CPU.
+        if self._left < 0 or b"\r" in line.removesuffix(b"\r\n"):
             raise http.client.HTTPException("its answer has too many lines")
-        return super().readline(size)
+        return line
 
 
 class _Response(http.client.HTTPResponse):
