@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -166,6 +167,26 @@ def test_a_full_disk_costs_stored_cards_and_nothing_afterwards(disk, start):
     again = start("--data", str(disk.folder / "data"))
     for client in clients:
         assert client.stored(again)["ping_count"] == client.pings[200]
+
+
+@pytest.mark.parametrize("disk", [64 * MIB], indirect=True)
+def test_a_reader_that_stayed_while_the_disk_became_full_leaves_room_to_empty_the_wal(disk, start):
+    server = start("--data", str(disk.folder / "data"), "--register-per-minute", "100")
+    keys = [checks_key(server) for _ in range(5)]
+    wait_until(lambda: room_bytes(disk) >= 64 * MIB // SMALL_DISK_SHARE)
+    with contextlib.closing(sqlite3.connect(disk.folder / "data" / FILE_NAME, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM monitor").fetchall()
+        # What these need of the database file is missing there until the -wal is emptied.
+        url = f"https://example.com/{'x' * 1900}"
+        checks = [new_check(server, key, webhook_url=url) for key in keys for _ in range(100)]
+        disk.fill()
+        wait_until(lambda: pinged(server, checks[0]) == {503})
+        disk.fill()
+        assert pinged(server, checks[0]) == {503}
+        wait_until(lambda: "because a reader stays" in server.log.read_text())
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda check: pinged(server, check, 10), checks)) == [{200}] * len(checks)
 
 
 def test_a_backup_to_a_full_disk_is_one_line_and_leaves_nothing(disk, tmp_path, python, pyz):

@@ -35,7 +35,7 @@ from cardbeat.database.sqlite.file import (
     start_up_errors,
 )
 from cardbeat.database.sqlite.lock_file import FileLease, open_lock_file, take_lock
-from cardbeat.database.sqlite.room import Room
+from cardbeat.database.sqlite.room import ROOM_BYTES, Room
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import check_writable, is_in_place, keep_others_out, status_of
@@ -54,6 +54,7 @@ READERS_LEAVE_SECONDS = 0.1
 """How long the writer waits for readers that began before it empties the -wal."""
 WAL_GROWTH_BYTES = 4 * 1024 * 1024
 """By how much the -wal grows until the writer tries again, after readers stayed for longer than that."""
+_READ_ON = "the -wal grows until the disk is full, because a reader stays: end a backup that hangs or is suspended"
 _DISK_TROUBLE = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
@@ -95,9 +96,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             self._opened = {path: path.stat() for path in (self.path, writer_lock)}
             """The status of lock files and of the files that SQLite keeps open, from the moment when it opened them."""
             # If the file system is not made for WAL mode, these two do not exist.
-            for path in (self._wal_path, shm_path):
-                if (found := status_of(path)) is not None:
-                    self._opened[path] = found
+            self._opened |= {path: found for path in (self._wal_path, shm_path) if (found := status_of(path))}
             undo.pop_all()
         self._wal_may_reach_bytes = WAL_BYTES
         self._is_closed = False
@@ -156,17 +155,20 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
     def _commit(self, group: list[Write[Any]]) -> None:
         with unavailable("write", self._told), self._only_writer(group[0].came_at):
             self._require_in_place()
+            is_read = False
             for attempt in itertools.count():
                 try:
                     self._transact(group)
                     break
                 except sqlite3.DatabaseError as error:
                     # Once the database file has all that the -wal holds, as far as readers and the disk allow, the
-                    # -wal needs no room to grow.
-                    if not is_full(error) or (attempt and not self._room.give_way()):
+                    # -wal needs no room to grow. The file may have to grow for that.
+                    if not is_full(error) or (attempt and not self._room.give_way(is_read * ROOM_BYTES // 2)):
+                        if is_read:
+                            self._told.error(_READ_ON)
                         raise
                     with contextlib.suppress(sqlite3.DatabaseError):
-                        self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                        is_read = not empty_wal(self._writer, READERS_LEAVE_SECONDS, "RESTART")
                     for write in group:
                         write.error = None
             # The callers have not been told yet: a file may have been removed during the transaction.
@@ -215,7 +217,8 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             with contextlib.suppress(OSError, Unavailable), unavailable("checkpoint", self._told):
                 if try_lock(self._lock_file):
                     try:
-                        empty_wal(self._writer, READERS_LEAVE_SECONDS)
+                        if not empty_wal(self._writer, READERS_LEAVE_SECONDS) and found.st_size > 2 * WAL_BYTES:
+                            self._told.error(_READ_ON)
                     finally:
                         unlock(self._lock_file)
 

@@ -106,11 +106,11 @@ def open_file(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def empty_wal(connection: sqlite3.Connection, seconds: float) -> None:
-    """Bring the -wal into the database file and empty it, unless others read for longer than these seconds."""
+def empty_wal(connection: sqlite3.Connection, seconds: float, mode: str = "TRUNCATE") -> bool:
+    """Bring the -wal into the file and empty it, or begin it again (`RESTART`); False if others read for so long."""
     connection.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
     try:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
     finally:
         connection.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_SECONDS)}")
 

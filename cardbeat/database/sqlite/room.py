@@ -45,14 +45,14 @@ class Room:
                 file.truncate(self._bytes)
         self._reserve.owed = max(0, size - self._bytes)
 
-    def give_way(self) -> bool:
-        """Free one step of the disk, and return whether any was left."""
+    def give_way(self, least: int = 0) -> bool:
+        """Free one step of the disk, and return whether there were more than `least` bytes, which are kept."""
         self._reserve.look_again()
         with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
             size = file.seek(0, os.SEEK_END)
-            self._bytes = max(0, size - STEP_BYTES)
+            self._bytes = max(min(size, least), size - STEP_BYTES)
             file.truncate(self._bytes)
-            return size > 0
+            return size > least
         return False
 
     def give_way_to_open(self) -> None:

@@ -48,6 +48,13 @@ def test_it_gives_way_step_by_step_and_is_made_whole_when_the_disk_is_not_low_an
     assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES
 
 
+def test_it_keeps_a_part_if_it_is_told_to(tmp_path):
+    room = room_on(Disk(free=0), tmp_path)
+    (tmp_path / ROOM).write_bytes(bytes(2 * STEP_BYTES))
+    assert [room.give_way(STEP_BYTES // 2) for _ in range(3)] == [True, True, False]
+    assert (tmp_path / ROOM).stat().st_size == STEP_BYTES // 2
+
+
 def size_for(checks):
     return ROOM_BYTES + checks * CHECK_BYTES
 

@@ -333,7 +333,7 @@ def test_readers_who_always_overlap_do_not_let_the_wal_grow(small_wal):
     assert max(sizes) < 20_000_000
 
 
-def test_a_reader_that_stays_holds_up_no_write_for_long_and_the_wal_grows_no_more_after_it(small_wal):
+def test_a_reader_that_stays_is_told_holds_up_no_write_for_long_and_the_wal_grows_no_more_after_it(small_wal, caplog):
     with contextlib.closing(sqlite3.connect(small_wal.path, isolation_level=None)) as other, small_wal.read() as reader:
         for connection in (other, reader):
             connection.execute("BEGIN")
@@ -344,6 +344,8 @@ def test_a_reader_that_stays_holds_up_no_write_for_long_and_the_wal_grows_no_mor
             assert time.monotonic() - began < 2
         grown = wal_bytes(small_wal)
         assert grown > 20_000_000
+        told = "the -wal grows until the disk is full, because a reader stays: end a backup that hangs or is suspended"
+        assert caplog.messages == [told]
         for connection in (other, reader):
             connection.execute("ROLLBACK")
     for _ in range(10):
