@@ -193,10 +193,8 @@ def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> dict[si
     SIGHUP stays ignored if it is, as under nohup. SIGINT does not: a shell lets what it starts in the background ignore
     it.
     """
-    names = {number.name: number for number in STOP_SIGNALS}
-    if "SIGHUP" in names and signal.getsignal(names["SIGHUP"]) is signal.SIG_IGN:
-        del names["SIGHUP"]
-    return {number: signal.signal(number, handler) for number in names.values()}
+    heard = [one for one in STOP_SIGNALS if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in heard}
 
 
 @contextlib.contextmanager
@@ -210,6 +208,21 @@ def stop_signals_held() -> Iterator[None]:
             yield
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def killed_if_stuck(doing: str, seconds: float) -> Iterator[Callable[[], object]]:
+    """Kill this process, even if it is suspended, when the given function is not called in time; not on Windows."""
+    if sys.platform == "win32":
+        yield bool
+    else:
+        from subprocess import PIPE, Popen  # noqa: PLC0415 - a server needs neither
+
+        wait = f"import os, select, sys\nwhile select.select([0], [], [], {seconds})[0]: os.read(0, 9) or sys.exit()\n"
+        kill = f"os.kill({os.getpid()}, 9); sys.exit('cardbeat: {doing} was suspended or hung for {seconds} s: killed')"
+        # In a session of its own, because Ctrl-Z suspends all processes of a command.
+        with Popen([sys.executable, "-ISc", wait + kill], stdin=PIPE, start_new_session=True) as killer:  # noqa: S603
+            yield lambda: killer.stdin and os.write(killer.stdin.fileno(), b".")
 
 
 FORK_IS_SAFE: Final = sys.platform not in ("win32", "darwin")

@@ -24,10 +24,12 @@ from cardbeat.errors import StartupError
 from cardbeat.host.ownership import CARDS, status_of
 from cardbeat.host.staging import staging_folder
 from cardbeat.host.stopping import RequireGoing, always_going
-from cardbeat.host.system import replace, sync_file, sync_folder
+from cardbeat.host.system import killed_if_stuck, replace, sync_file, sync_folder
 
-COPY_PAGES = 1000
+COPY_PAGES = 100
 """Pages of 4 KiB that are copied between two looks for a stop signal."""
+STUCK_SECONDS = 30
+"""A copy that takes longer for one step is killed: until it ends, the server's -wal grows, and may fill the disk."""
 
 
 def back_up(folder: Path, target: Path, require_going: RequireGoing = always_going) -> tuple[Path, str | None]:
@@ -42,7 +44,6 @@ def back_up(folder: Path, target: Path, require_going: RequireGoing = always_goi
     """
     require_database(folder)
     source_path = folder / FILE_NAME
-    check(source_path)
     try:
         place = _place_for_backup(source_path, target)
         with staging_folder(place.parent) as beside:
@@ -82,16 +83,18 @@ def _place_for_backup(source_path: Path, target: Path) -> Path:
 
 
 def _copy(source_path: Path, partial: Path, target: Path, require_going: RequireGoing) -> None:
-    with start_up_errors(source_path), contextlib.closing(connect(source_path, query_only=True)) as source:
+    with start_up_errors(source_path), contextlib.closing(open_file(partial, "rw")) as copy:
+        copy.execute("PRAGMA synchronous = OFF")  # the caller syncs the file, and no server waits for it then
         try:
-            # Without one transaction over all steps, a change between two of them makes the copy begin again.
-            source.execute("BEGIN")
-            source.execute("SELECT 1 FROM sqlite_schema").fetchone()
-            with contextlib.closing(open_file(partial, "rw")) as copy:
-                source.backup(copy, pages=COPY_PAGES, progress=lambda *_: require_going())
-                # Without a -wal beside it. Serving changes that again.
-                copy.execute("PRAGMA journal_mode = DELETE")
-                # Such as an operator's own index: `restore` takes only what is ours.
-                leave_out_foreign(copy)
+            with killed_if_stuck("the backup", STUCK_SECONDS) as going_on:
+                check(source_path)
+                with contextlib.closing(connect(source_path, query_only=True)) as source:
+                    # Without one transaction over all steps, a change between two of them makes the copy begin again.
+                    source.executescript("BEGIN; SELECT 1 FROM sqlite_schema")
+                    source.backup(copy, pages=COPY_PAGES, progress=lambda *_: [f() for f in (require_going, going_on)])
+            # Without a -wal beside it. Serving changes that again.
+            copy.execute("PRAGMA journal_mode = DELETE")
+            # Such as an operator's own index: `restore` takes only what is ours.
+            leave_out_foreign(copy)
         except sqlite3.Error as error:
             raise StartupError(f"can't copy {source_path} to {target}: {error}") from None

@@ -2,7 +2,10 @@
 
 import contextlib
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -10,11 +13,11 @@ import pytest
 from cardbeat.database import open_database
 from cardbeat.database.sqlite import backup as sqlite_backup
 from cardbeat.database.sqlite.backup import back_up
-from cardbeat.database.sqlite.file import FILE_NAME, connect
+from cardbeat.database.sqlite.file import FILE_NAME, connect, empty_wal
 from cardbeat.database.sqlite.rows import why_refused
 from cardbeat.errors import StartupError
 from tests.support import count_up, counted, wait_until
-from tests.systems import LIMITS, LINKS, LONGEST, MISSING, MODES, PIPES, WINDOWS
+from tests.systems import LIMITS, LINKS, LONGEST, MISSING, MODES, PIPES, STOPS, WINDOWS
 
 
 def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
@@ -258,3 +261,27 @@ def test_a_backup_is_of_one_moment_though_there_are_writes_between_its_steps(liv
     copy = open_database(tmp_path / "copy")
     assert counted(copy) == before
     copy.close()
+
+
+SUSPENDED = """
+import os, signal, sys
+from pathlib import Path
+from cardbeat.database.sqlite import backup
+
+backup.STUCK_SECONDS, backup.COPY_PAGES = 0.2, 1
+backup.back_up(*map(Path, sys.argv[1:]), lambda: os.kill(os.getpid(), signal.SIGSTOP))
+"""
+
+
+@STOPS
+def test_a_backup_that_is_suspended_is_killed_and_does_not_keep_the_wal_from_being_emptied(live, tmp_path):
+    (tmp_path / "copy.db").write_text("yesterday's")
+    command = [sys.executable, "-c", SUSPENDED, live, tmp_path / "copy.db"]
+    killed = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    told = "cardbeat: the backup was suspended or hung for 0.2 s: killed\n"
+    assert (killed.returncode, killed.stderr) == (-signal.SIGKILL, told)
+    assert (tmp_path / "copy.db").read_text() == "yesterday's"
+    with contextlib.closing(connect(live / FILE_NAME)) as connection:
+        assert empty_wal(connection, 0)
+    back_up(live, tmp_path / "copy.db")
+    assert {path.name for path in tmp_path.iterdir()} == {"copy.db", "live"}
