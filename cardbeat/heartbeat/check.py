@@ -41,7 +41,7 @@ class Check(NamedTuple):
     """One row of `checks`; all times are Unix seconds.
 
     `status` is `on_time` or `overdue`. The deadline counts from `clock_from`: the last ping (before the first ping, the
-    creation) plus any credit for downtime of the monitor, or `snoozed_until` if that is later. `outage` counts how
+    creation) plus any credit for downtime of the monitor, or the end of a snooze if later. `outage` counts how
     often the check turned overdue; the last time was at `overdue_at`, for the reason `late` or `failed`, when the
     deadline was `overdue_deadline_at`. `delivery` is `ok` if the receiver took the last attempt, `failing` if not, None
     before the first attempt. `failed_at` is when the job last signalled failure, None after the next ping. Pings,
@@ -78,8 +78,9 @@ class Check(NamedTuple):
         return cls._make(_columns_of(row))
 
     def as_of(self, now: float) -> "Check":
-        """The check as it is at this Unix second: a snooze that has ended is none."""
-        return self if self.snoozed_until is None or self.snoozed_until > now else self._replace(snoozed_until=None)
+        """The check as it is at this Unix second: a snooze ends at `clock_from`, and one that has ended is none."""
+        until = self.clock_from if now < self.clock_from <= (self.snoozed_until or 0) else None
+        return self._replace(snoozed_until=until)
 
     def as_json(self, base_url: str) -> dict[str, Any]:
         """The check as answers show it; times are UTC, `YYYY-MM-DD HH:MM:SS`."""

@@ -290,7 +290,7 @@ def _restart_reminders(transaction: Transaction, check_id: str, now: int) -> Non
     """Let the time to the next reminder, if the check is overdue, begin now or after its snooze."""
     transaction.execute(
         "UPDATE checks SET remind_at = CASE status WHEN 'overdue' THEN repeat_seconds +"
-        " CASE WHEN snoozed_until > ? THEN snoozed_until ELSE ? END END WHERE id = ?",
+        " CASE WHEN clock_from > ? AND clock_from <= snoozed_until THEN clock_from ELSE ? END END WHERE id = ?",
         (now, now, check_id),
     )
 
@@ -300,7 +300,7 @@ def _snooze(transaction: Transaction, values: dict[str, Any]) -> Check:
         "UPDATE checks SET snoozed_until = :until, clock_from = :until, updated_at = :now, version = version + 1,"
         " remind_at = CASE status WHEN 'overdue' THEN :until + repeat_seconds END"
         " WHERE id = :id AND api_key_id = :key_id AND version = coalesce(:version, version)"
-        f" AND (:until > :now OR snoozed_until > :now) RETURNING {_COLUMNS}",
+        f" AND (:until > :now OR clock_from > :now AND clock_from <= snoozed_until) RETURNING {_COLUMNS}",
         values,
     ).fetchone()
     if row is not None:

@@ -231,7 +231,9 @@ class Credit:
         self._noted = seconds, moment.monotonic
         if seconds:
             before = moment.wall if seconds > 0 else moment.wall - self._set_back_since(noted, moment) - 1
-            add(transaction, noted, seconds, before)
+            since = self._since_noted(noted, moment)
+            jumped = since is not None and moment.wall - noted["last_sweep_at"] - since > DRIFT_SECONDS
+            add(transaction, noted, seconds, before, now=moment.wall, jumped=jumped)
         is_free = not seconds and "credit_seconds" not in noted
         values = {"last_sweep_at": moment.wall, "last_sweep_monotonic": moment.monotonic}
         if noted.get("last_sweep_epoch", 0) != self._epoch():

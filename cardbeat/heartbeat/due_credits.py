@@ -5,15 +5,28 @@ from typing import Final
 
 from cardbeat.database import Database, Transaction, monitor
 
-_IS_CHANGED_SINCE: Final = "updated_at >= :since AND updated_at <= :wall"
+_IS_CHANGED_SINCE: Final = "updated_at BETWEEN :since AND :wall"
 """A snooze or a change of a check was stored by a clock that was set back already."""
+_IS_NEW: Final = f"(clock_from = coalesce(snoozed_until, 0) AND {_IS_CHANGED_SINCE})"
+_IS_SNOOZED: Final = "(clock_from > :before_jump AND clock_from <= coalesce(snoozed_until, 0))"
+"""Before the clock was set it was snoozed."""
+_IS_OLDER: Final = "(snoozed_until > :now AND updated_at > :older_from AND updated_at <= :now)"
+"""The clock is right again, and the snooze began before it was wrong."""
 
 
-def add(transaction: Transaction, noted: Mapping[str, int], seconds: int, before: int) -> None:
-    """Store a credit as the current one, or behind those that are not finished."""
-    credit = {"credit_seconds": seconds, "credit_before": before, "credit_after_seq": 0}
+def add(transaction: Transaction, noted: Mapping[str, int], lost: int, before: int, *, now: int, jumped: bool) -> None:
+    """Store a credit of the lost seconds as the current one, or behind those that are not finished."""
+    # The clock was wrong if it is back at a time that it had left out, or was behind one that it had shown.
+    if lost < 0:
+        is_return = noted.get("set_forward_from", 0) <= now < noted.get("set_forward_to", 0)
+        monitor.note(transaction, set_back_from=now - lost)
+    else:
+        is_return = jumped or now - lost < noted.get("set_back_from", 0)
+        monitor.note(transaction, set_forward_from=now - lost, set_forward_to=now)
+    older_from = (lost > 0) * (now - lost) if is_return else 2**33
+    credit = {"seconds": lost, "before": before, "after_seq": 0, "older_from": older_from}
     behind = "next_" * sum(name.endswith("credit_seconds") for name in noted)
-    monitor.note(transaction, **{behind + name: value for name, value in credit.items()})
+    monitor.note(transaction, **{f"{behind}credit_{name}": value for name, value in credit.items()})
 
 
 def give(database: Database, transaction: Transaction, wall: int, batch: int, *, skips_locked: bool) -> bool:
@@ -23,9 +36,9 @@ def give(database: Database, transaction: Transaction, wall: int, batch: int, *,
     `clock_from` lies between `credit_before` (if the clock was set back again, the next `credit_before`) and now. No
     `clock_from` moves past now. "Now" is the wall clock without the later credits, which are given afterwards.
 
-    If the clock was set back, snoozes, reminders and retries move back too: else they wait longer by as much; but not
-    those that began since then. A ping since then may have started its clock at the end of a snooze that was over
-    before.
+    If the clock was set back, the ends of snoozes, reminders and retries move back too: else they wait longer by as
+    much; but not those that began since then. Set forward again, they move on, a snooze up to `snoozed_until`. A ping
+    since then may have started its clock at the end of a snooze that was over before.
 
     If `skips_locked`, also skips checks whose rows another session holds. Their alerts may be early. If the clock was
     set back, they would be late, so none is skipped.
@@ -55,28 +68,40 @@ def give(database: Database, transaction: Transaction, wall: int, batch: int, *,
         "now": wall - behind,
         "set_back_from": noted["next_credit_before"] if is_set_back else wall + 1,
         "wall": wall,
+        "older_from": noted.get("credit_older_from", 2**33),
+        "before_jump": wall - behind - noted["credit_seconds"],
     }
     values["since"] = min(values["before"], values["set_back_from"])
+    batch_of = f"seq > :after_seq AND seq <= :last_seq AND seq IN ({among})"
+    if noted["credit_seconds"] > 0:
+        left = "snoozed_until - clock_from"
+        moved = f"CASE WHEN {_IS_OLDER} OR :seconds > {left} THEN {left} ELSE :seconds END"
+        for change in (
+            f"clock_from = clock_from + {moved}, remind_at = remind_at + {moved} WHERE clock_from < snoozed_until"
+            f" AND ({_IS_OLDER} OR {_IS_SNOOZED} AND clock_from <> coalesce(last_ping_at, 0))",
+            "remind_at = CASE WHEN remind_at + :seconds < :now + repeat_seconds THEN remind_at + :seconds"
+            " ELSE :now + repeat_seconds END WHERE remind_at > :older_from AND remind_at <= :now",
+        ):
+            transaction.execute(f"UPDATE checks SET {change} AND {batch_of}", values)
     transaction.execute(
-        "UPDATE checks SET "
-        "clock_from = CASE WHEN clock_from <= :now AND clock_from + :seconds > :now THEN :now"
-        " WHEN clock_from > :now AND last_ping_at > clock_from + :seconds AND last_ping_at <= :wall"
-        " AND last_ping_at >= :before THEN last_ping_at ELSE clock_from + :seconds END "
-        f"WHERE seq > :after_seq AND seq <= :last_seq AND seq IN ({among}) AND status = 'on_time' "
-        "AND (clock_from < :before OR (clock_from > :now AND :seconds < 0))"
-        " AND NOT (clock_from >= :set_back_from AND clock_from <= :wall)"
-        f" AND NOT (clock_from > :now AND clock_from = coalesce(snoozed_until, 0) AND {_IS_CHANGED_SINCE})",
+        "UPDATE checks SET clock_from = CASE WHEN clock_from <= :now AND clock_from + :seconds > :now THEN :now"
+        " WHEN clock_from > :now AND last_ping_at > clock_from + :seconds AND last_ping_at BETWEEN :before AND :wall"
+        f" THEN last_ping_at ELSE clock_from + :seconds END WHERE {batch_of} AND status = 'on_time'"
+        f" AND (clock_from < :before OR (clock_from > :now AND :seconds < 0 AND NOT {_IS_SNOOZED}))"
+        f" AND NOT (clock_from BETWEEN :set_back_from AND :wall) AND NOT (clock_from > :now AND {_IS_NEW})",
         values,
     )
     if noted["credit_seconds"] < 0:
         transaction.execute(
-            "UPDATE checks SET snoozed_until = CASE WHEN snoozed_until > :now"
+            f"UPDATE checks SET clock_from = CASE WHEN {_IS_OLDER} THEN snoozed_until"
             # Other changes of the check leave its clock as it is.
-            f" AND NOT (clock_from = snoozed_until AND {_IS_CHANGED_SINCE})"
+            f" WHEN {_IS_SNOOZED} AND NOT {_IS_NEW} THEN clock_from + :seconds ELSE clock_from END,"
+            f" snoozed_until = CASE WHEN snoozed_until > :now AND NOT ({_IS_OLDER} OR {_IS_SNOOZED} OR {_IS_NEW})"
             " THEN snoozed_until + :seconds ELSE snoozed_until END,"
-            " remind_at = CASE WHEN remind_at > :now AND NOT (overdue_at >= :since AND overdue_at <= :wall)"
+            f" remind_at = CASE WHEN {_IS_OLDER} AND status = 'overdue' THEN snoozed_until + repeat_seconds"
+            " WHEN remind_at > :now + repeat_seconds AND NOT (overdue_at BETWEEN :since AND :wall)"
             f" AND NOT ({_IS_CHANGED_SINCE}) THEN remind_at + :seconds ELSE remind_at END"
-            " WHERE seq > :after_seq AND seq <= :last_seq AND (snoozed_until > :now OR remind_at > :now)",
+            f" WHERE {batch_of} AND (snoozed_until > :now OR remind_at > :now)",
             values,
         )
         _move_retries(transaction, noted, last_seq, wall)

@@ -78,7 +78,7 @@ def turn_overdue(transaction: Transaction, check_ids: Sequence[str], now: int) -
         "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?, overdue_deadline_at = deadline_at,"
         " overdue_reason = 'failed', remind_at = ? + repeat_seconds"
         f" WHERE status = 'on_time' AND id IN ({_marks(check_ids)})"
-        f" AND (snoozed_until IS NULL OR snoozed_until <= ?) {TURNED}"
+        f" AND (snoozed_until IS NULL OR clock_from <= ? OR clock_from > snoozed_until) {TURNED}"
     )
     return [Turned(*row) for row in transaction.execute(sql, (now, now, *check_ids, now))]
 
@@ -102,12 +102,11 @@ def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) 
     """Record `pings` pings of each of these checks. A snooze goes on: the next ping is expected after it."""
     ids = _padded(check_ids)
     return transaction.execute(
-        "UPDATE checks SET clock_from = CASE WHEN snoozed_until > ? THEN snoozed_until ELSE ? END,"
-        # Else a clock that is set back begins it again.
-        " snoozed_until = CASE WHEN snoozed_until > ? THEN snoozed_until END,"
+        "UPDATE checks SET clock_from = CASE WHEN clock_from > ? AND clock_from <= snoozed_until THEN clock_from"
+        " ELSE ? END,"
         " last_ping_at = ?, ping_count = ping_count + ?, failed_at = NULL"
         f" WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
-        (now, now, now, now, pings, *ids),
+        (now, now, now, pings, *ids),
     ).fetchall()
 
 

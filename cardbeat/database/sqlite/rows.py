@@ -73,6 +73,7 @@ RULES: Final[dict[str, dict[str, str | range]]] = {
         "overdue_deadline_at": _CLOCK_FROM,
         "repeat_seconds": range(300, 2_592_001),
         "remind_at": _CLOCK_FROM,
+        "snoozed_until": _CLOCK_FROM,
     },
     "alerts": {
         "id": f"msg_{_ID}",
@@ -93,11 +94,6 @@ MORE_RULES: Final = {
         "read_hash": "(read_hash IS NULL) = (read_prefix IS NULL) AND (read_hash IS NULL OR"
         " (length(read_hash) = 32 AND scope = 'checks' AND revoked_at IS NULL))",
         "webhook_secret": "scope = 'cards' OR revoked_at IS NOT NULL OR webhook_secret IS NOT NULL",
-    },
-    "checks": {
-        # 90 days, from a clock that was as far ahead as the last moment is.
-        "snoozed_until": f"snoozed_until BETWEEN {_CLOCK_FROM[0]} AND 7776000"
-        f" + max({_NOW}, coalesce((SELECT max(value) FROM monitor WHERE name = 'last_sweep_at'), 0))",
     },
     "monitor": {
         # Deadlines move back by as much as the last moment is ahead.
@@ -246,13 +242,13 @@ def _wrong_values(connection: sqlite3.Connection, source: Path) -> Iterator[str]
 
 def _credits_are_whole(connection: sqlite3.Connection) -> bool:
     """Whether each credit has all its rows, and those that wait for another, up to 196, stand behind it."""
-    found = connection.execute("SELECT name FROM monitor WHERE name LIKE '%credit%' OR name LIKE 'next%' LIMIT 600")
+    found = connection.execute("SELECT name FROM monitor WHERE name LIKE '%credit%' OR name LIKE 'next%' LIMIT 800")
     left, waits = {name for (name,) in found}, ""
     while left:
         credit = {f"{waits}credit_{part}" for part in ("seconds", "before", "after_seq")}
         if not credit <= left:
             return False
-        left -= credit
+        left -= {*credit, f"{waits}credit_older_from"}
         waits += "next_"
     return True
 

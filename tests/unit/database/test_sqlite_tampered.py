@@ -183,7 +183,7 @@ VALUES = {
     "checks.created_at": "created_at = 253402300800",
     "checks.updated_at": "updated_at = -1",
     "checks.version": "version = 9223372036854775807",
-    "checks.snoozed_until": "snoozed_until = max(unixepoch(), (SELECT max(value) FROM monitor)) + 91 * 86400",
+    "checks.snoozed_until": f"snoozed_until = {2**33}",
     "checks.repeat_seconds": "repeat_seconds = 0",
     "checks.remind_at": "remind_at = 253402300800",
     "alerts.seq": "seq = 9000000000000000 WHERE seq = 5",
@@ -249,10 +249,10 @@ def test_a_credit_with_more_rows_is_refused(data, backup, name):
     assert "monitor" in refused(data, backup)
 
 
-MOST = tuple(f"{'next_' * number}{name}" for number in range(197) for name in CREDIT)
+MOST = tuple(f"{'next_' * number}{name}" for number in range(197) for name in (*CREDIT, "credit_older_from"))
 
 
-@pytest.mark.parametrize("names", [CREDIT, CREDIT + NEXT, MOST])
+@pytest.mark.parametrize("names", [CREDIT, (*CREDIT, "credit_older_from"), CREDIT + NEXT, MOST])
 def test_after_a_restore_credits_go_on(data, backup, names, clock):
     insert_credits(*names)(backup)
     restore(data, backup, NOON)

@@ -66,33 +66,54 @@ class Model:
     def start_reminders(self, since):
         self.remind_at = since + self.repeat if self.overdue and self.repeat else None
 
-    def end_snooze(self, now):
-        """One that has ended is forgotten: a clock that is set back must not begin it again."""
-        self.snoozed_until = self.snoozed_until if self.snoozed_until > now else 0
+    def is_snoozed(self, now):
+        """The end of a snooze is where the clock starts, `snoozed_until` unless the clock was set back."""
+        return now < self.clock_from <= self.snoozed_until
 
     def change(self, now):
         self.version, self.updated_at = self.version + 1, now
 
-    def credit(self, seconds, now, window):
-        """Move what was stored before the clock was set; `window` is for how long it may have been."""
+    def put_off(self, seconds, now, returns):
+        """Move what had moved back with the clock on again, up to where it was."""
+        before, left = now - seconds, self.snoozed_until - self.clock_from
+        is_older = returns and before < self.updated_at <= now < self.snoozed_until
+        if left > 0 and (is_older or before < self.clock_from != self.last_ping_at):
+            moved = left if is_older else min(seconds, left)
+            self.clock_from += moved
+            self.remind_at = self.remind_at and self.remind_at + moved
+        if returns and before < (self.remind_at or 0) <= now:
+            self.remind_at = min(self.remind_at + seconds, now + self.repeat)
+
+    def credit(self, seconds, now, window, returns):
+        """Move what was stored before the clock was set, up to `window` seconds ago; `returns` if it was wrong then."""
 
         def is_new(moment):
             return now - window - 1 <= moment <= now
 
+        before = now - seconds
         if seconds >= 0:
+            self.put_off(seconds, now, returns)
             if not self.overdue and self.clock_from < now:
                 self.clock_from = min(self.clock_from + seconds, now)
             return
         is_changed = is_new(self.updated_at)
         is_of_new_snooze = is_changed and self.clock_from == self.snoozed_until > now
-        if not self.overdue and not is_new(self.clock_from) and not is_of_new_snooze:
+        is_snoozed = self.is_snoozed(before)
+        if not (self.overdue or is_snoozed or is_new(self.clock_from) or is_of_new_snooze):
             # A ping since then outlasts a snooze that was over before it.
             is_pinged = self.clock_from > now and is_new(self.last_ping_at)
             self.clock_from = max(self.clock_from + seconds, self.last_ping_at if is_pinged else 0)
+        if returns and self.snoozed_until > now >= self.updated_at:
+            self.clock_from = self.snoozed_until
+            self.start_reminders(self.snoozed_until)
+            return
         # Another change than a snooze leaves the clock as it was.
-        if self.snoozed_until > now and not (is_changed and self.clock_from == self.snoozed_until):
-            self.snoozed_until += seconds
-        if (self.remind_at or 0) > now and not is_changed and not is_new(self.overdue_at):
+        if not (is_changed and self.clock_from == self.snoozed_until):
+            if is_snoozed:
+                self.clock_from += seconds
+            elif self.snoozed_until > now:
+                self.snoozed_until += seconds
+        if (self.remind_at or 0) > now + (self.repeat or 0) and not is_changed and not is_new(self.overdue_at):
             self.remind_at += seconds
 
     def sweep(self, now):
@@ -115,6 +136,7 @@ class Beating(RuleBasedStateMachine):
         self.models = {}
         self.heart.sweep.sweep_once()
         self.swept_at = self.clock.now
+        self.set_forward, self.set_back_from = range(0), 0
 
     @rule(target=checks, period=st.integers(1, 200), grace=st.integers(0, 100), repeat=REPEATS)
     def create(self, period, grace, repeat):
@@ -130,15 +152,15 @@ class Beating(RuleBasedStateMachine):
             model.tell(RECOVERED)
         model.overdue, model.remind_at, model.has_failed = False, None, False
         model.last_ping_at = self.clock.now
-        model.clock_from = max(self.clock.now, model.snoozed_until)
-        model.end_snooze(self.clock.now)
+        if not model.is_snoozed(self.clock.now):
+            model.clock_from = self.clock.now
         model.pings += 1
 
     @rule(check=checks)
     def fail(self, check):
         model, now = self.models[check.id], self.clock.now
         self.heart.checks.signal(check.id, Signal.FAILURE).wait()
-        if not model.overdue and model.snoozed_until <= now:
+        if not model.overdue and not model.is_snoozed(now):
             model.turn_overdue(now)
         model.has_failed = True
 
@@ -148,7 +170,7 @@ class Beating(RuleBasedStateMachine):
 
     @rule(check=checks)
     def end_snooze(self, check):
-        if self.models[check.id].snoozed_until > self.clock.now:
+        if self.models[check.id].is_snoozed(self.clock.now):
             self.put_snooze(check, 0)
         else:
             assert self.heart.checks.snooze(self.heart.key.id, check.id, 0).wait() == self.heart.read(check)
@@ -172,7 +194,8 @@ class Beating(RuleBasedStateMachine):
         if repeat != model.repeat:
             model.repeat = repeat
             model.drop_reminder()
-            model.start_reminders(max(self.clock.now, model.snoozed_until))
+            now = self.clock.now
+            model.start_reminders(model.clock_from if model.is_snoozed(now) else now)
 
     @rule(check=checks, most=st.sampled_from([1, 100, 100]))
     def deliver(self, check, most):
@@ -220,7 +243,7 @@ class Beating(RuleBasedStateMachine):
     @rule(seconds=st.integers(3, 5000))
     def set_the_clock_forward(self, seconds):
         self.clock.advance(seconds)
-        self.beat(lost=seconds)
+        self.beat(lost=seconds, has_jumped=True)
 
     @rule(seconds=st.integers(3, 100_000))
     def set_the_clock_back(self, seconds):
@@ -239,10 +262,16 @@ class Beating(RuleBasedStateMachine):
         acts.get(act, getattr(self, act))(check=check)
         self.beat(lost=-seconds, window=listened)
 
-    def beat(self, lost, window=0):
+    def beat(self, lost, window=0, has_jumped=False):
         """A round of the sweep, by the model and by the code."""
+        now = self.clock.now
+        returns = has_jumped or now - lost < self.set_back_from if lost >= 0 else now in self.set_forward
+        if lost > 0:
+            self.set_forward = range(now - lost, now)
+        elif lost:
+            self.set_back_from = now - lost
         for model in self.models.values():
-            model.credit(lost, self.clock.now, window)
+            model.credit(lost, now, window, returns)
             model.sweep(self.clock.now)
         self.heart.sweep.credit.give_due(threading.Event())
         self.heart.sweep.sweep_once()
@@ -285,7 +314,7 @@ def expected(model, now) -> dict[str, Any]:
         "version": model.version,
         "updated_at": model.updated_at,
         "has_failed": model.has_failed,
-        "snoozed_until": model.snoozed_until if model.snoozed_until > now else None,
+        "snoozed_until": model.clock_from if model.is_snoozed(now) else None,
         "repeat": model.repeat,
     }
 
