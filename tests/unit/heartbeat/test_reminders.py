@@ -48,7 +48,9 @@ def take_all(heart):
     """The receivers take what waits."""
     with heart.database.read() as connection:
         rows = connection.execute("SELECT seq FROM alerts WHERE state = 'pending'").fetchall()
-    heart.alerts.store([heart.attempt(row["seq"], "delivered", 204, None, None, HOOK, 0) for row in rows])
+    heart.alerts.store(
+        [heart.attempt(row["seq"], "delivered", 204, None, None, HOOK, 0) for row in rows], int(heart.clock())
+    )
 
 
 def sweep(heart, seconds):
@@ -130,7 +132,7 @@ def test_a_test_alert_that_waits_is_not_in_the_way(heart, check):
 def test_one_is_sent_after_an_overdue_alert_that_was_given_up(heart):
     check = heart.create(repeat_seconds=REPEAT)
     sweep(heart, 61)
-    heart.alerts.store([heart.attempt(1, "failed", 410, "gone", None, HOOK, 0)])
+    heart.alerts.store([heart.attempt(1, "failed", 410, "gone", None, HOOK, 0)], int(heart.clock()))
     sweep(heart, REPEAT + 1)
     assert waiting(heart, check) == [REMINDER]
 
