@@ -55,27 +55,27 @@ class Alerts:
         A waiting reminder gives way to the next one and to the recovery, which thus never waits for its retries. No
         reminder is stored while another alert of the check's outages waits.
         """
+        if not checks:
+            return
         if alert_type in (RECOVERED, REMINDER):
             self.drop_reminders(transaction, [check.id for check in checks if check.repeat_seconds is not None])
-        told = [check for check in checks if check.webhook_url is not None]
-        if alert_type == RECOVERED:
-            silent = [check for check in checks if check.webhook_url is None]
-            waiting = _waiting(transaction, silent)
-            told += [check for check in silent if (check.id, check.outage) in waiting]
-        elif alert_type == REMINDER:
-            reminded = {check_id for check_id, _ in _waiting(transaction, told)}
-            told = [check for check in told if check.id not in reminded]
-        alerts = {check.id: f"msg_{secrets.token_hex(16)}" for check in told}
+        waiting = _waiting(transaction, [check.id for check in checks], alert_type == TEST)
+        told = [
+            check
+            for check in checks
+            if (check.webhook_url is not None and not (alert_type == REMINDER and check.id in waiting))
+            or (alert_type == RECOVERED and check.outage in waiting.get(check.id, {}).values())
+        ]
+        alerts = [_New(check.id, f"msg_{secrets.token_hex(16)}", waiting.get(check.id, {})) for check in told]
         is_low = self.database.fence is None and self.database.reserve.is_low()
-        if alerts and alert_type in (OVERDUE, RECOVERED):
-            for check_id in _merge(transaction, alert_type, alerts, now, is_low):
-                del alerts[check_id]
+        if alert_type in (OVERDUE, RECOVERED):
+            alerts = _merge(transaction, alert_type, alerts, now, is_low)
         if alerts:
             # Delivery reads the rows after the last `seq` it has seen, so they must be committed in order.
             self.database.hold(transaction, "alerts")
             _insert(transaction, alert_type, alerts, now)
             if is_low:
-                drop_one_each(transaction, list(alerts))
+                drop_one_each(transaction, [alert.check_id for alert in alerts])
 
     def record_test(self, transaction: Transaction, check: Check, now: int) -> None:
         """Store a test alert; the check's others that wait are due now. Raises `TooMany` as `take_test` does.
@@ -202,21 +202,34 @@ def _message(row: Row, now: int, base_url: str) -> Message:
     return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
 
 
-def _waiting(transaction: Transaction, checks: Sequence[Check | Turned]) -> set[tuple[str, int]]:
-    """The outages of these checks for which an alert waits, each as the check's id and the outage."""
-    if not checks:
-        return set()
-    sql = "SELECT check_id, outage FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending' AND outage IS NOT NULL"
-    among = ", ".join("?" * len(checks))
-    rows = transaction.execute(f"{sql} AND check_id IN ({among})", [check.id for check in checks])
-    return {(row[0], row[1]) for row in rows}
+class _New(NamedTuple):
+    """An alert that is to be stored, and those of its check that wait: the outage of each by its `seq`."""
+
+    check_id: str
+    id: str
+    waiting: Mapping[int, int | None]
 
 
-def _insert(transaction: Transaction, alert_type: str, alerts: Mapping[str, str], now: int) -> None:
+def _waiting(transaction: Transaction, check_ids: Sequence[str], is_test: bool) -> dict[str, dict[int, int | None]]:
+    """The alerts of these checks that wait, or their tests: by the check's id the outage of each by its `seq`.
+
+    One statement for all: where PostgreSQL has not counted the many that wait now, it reads them once for each.
+    """
+    rows = transaction.execute(
+        "SELECT check_id, seq, outage FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending'"
+        f" AND outage IS {'' if is_test else 'NOT '}NULL AND check_id IN ({', '.join('?' * len(check_ids))})",
+        check_ids,
+    )
+    found: dict[str, dict[int, int | None]] = {}
+    for check_id, seq, outage in rows:
+        found.setdefault(check_id, {})[seq] = outage
+    return found
+
+
+def _insert(transaction: Transaction, alert_type: str, alerts: Sequence[_New], now: int) -> None:
     """Store alerts. Each is due now, unless an older alert of its check waits, or there is no webhook URL.
 
-    One statement for all: at each statement the interpreter may switch to one of hundreds of couriers. `+ 0` keeps
-    PostgreSQL from walking the index of all due alerts.
+    One statement for all: at each statement the interpreter may switch to one of hundreds of couriers.
     """
     new, values = _new(alert_type, alerts, now)
     transaction.execute(
@@ -225,16 +238,17 @@ def _insert(transaction: Transaction, alert_type: str, alerts: Mapping[str, str]
         " created_at, outages, next_attempt_at)"
         " SELECT new.id, new.check_id, type, new.outage, new.last_ping_at, new.deadline_at, new.ping_count, reason,"
         f" late_seconds, overdue_seconds, now, CASE type WHEN '{OVERDUE}' THEN 1 ELSE 0 END,"
-        " CASE WHEN webhook_url IS NOT NULL AND NOT EXISTS ("
-        "SELECT 1 FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
-        " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL)"
-        ") THEN now END FROM new JOIN keys ON keys.id = new.api_key_id WHERE revoked_at IS NULL"
+        " CASE WHEN webhook_url IS NOT NULL AND waiting = 0 THEN now END"
+        " FROM new JOIN keys ON keys.id = new.api_key_id WHERE revoked_at IS NULL"
         " ON CONFLICT (check_id, outage, type) WHERE type <> 'check.reminder' DO NOTHING",
         values,
     )
 
 
-_OF_ALL = "SELECT new_ids.id, check_id, type, now, api_key_id, webhook_url, last_ping_at, deadline_at, ping_count"
+_OF_ALL = (
+    "SELECT new_ids.id, check_id, newest, waiting, type, now, api_key_id, webhook_url, last_ping_at, deadline_at,"
+    " ping_count"
+)
 _OF_OUTAGE = (
     "outage, coalesce(overdue_reason, 'late') AS reason,"
     # The clock may have been set back since.
@@ -245,38 +259,41 @@ _OF_TEST = "CAST(NULL AS BIGINT) AS outage, 'late' AS reason, 0 AS late_seconds,
 """What alerts tell of their checks. Tests are not unique, so their outage is NULL."""
 
 
-def _new(alert_type: str, alerts: Mapping[str, str], now: int) -> tuple[str, list[object]]:
-    """The beginning of a statement that has alerts as the table `new`, and its values. They are ids by check id."""
+def _new(alert_type: str, alerts: Sequence[_New], now: int) -> tuple[str, list[object]]:
+    """The beginning of a statement that has alerts as the table `new`, and its values.
+
+    `newest` is the `seq` of the last one that waits before it, `waiting` how many do.
+    """
+    rows = ", ".join(["(?, ?, CAST(? AS BIGINT), CAST(? AS BIGINT))"] * len(alerts))
     sql = (
-        f"WITH new_ids (check_id, id) AS (VALUES {', '.join(['(?, ?)'] * len(alerts))}),"
+        f"WITH new_ids (check_id, id, newest, waiting) AS (VALUES {rows}),"
         f" news AS (SELECT '{alert_type}' AS type, CAST(? AS BIGINT) AS now),"
         f" new AS ({_OF_ALL}, {_OF_TEST if alert_type == TEST else _OF_OUTAGE}"
         " FROM news, new_ids JOIN checks ON checks.id = check_id)"
     )
-    return sql, [*(value for alert in alerts.items() for value in alert), now]
+    told = [(alert.check_id, alert.id, max(alert.waiting, default=None), len(alert.waiting)) for alert in alerts]
+    return sql, [*(value for row in told for value in row), now]
 
 
-def _merge(transaction: Transaction, alert_type: str, alerts: Mapping[str, str], now: int, is_low: bool) -> set[str]:
+def _merge(transaction: Transaction, alert_type: str, alerts: Sequence[_New], now: int, is_low: bool) -> list[_New]:
     """Let the newest waiting alert of a check tell the new one too, where no further one may be stored.
 
     Never the only one that waits: it may be on its way. The others are not, because a check's alerts go out in order.
     A recovery that an outage is merged into tells that one alone: its own outage is told by an alert before it.
-    Returns the ids of the checks whose alerts were merged.
+    Returns the alerts that were not merged.
     """
-    waiting = (
-        "FROM alerts AS old INDEXED BY alerts_waiting"
-        " WHERE old.check_id = new.check_id AND old.state = 'pending' AND old.outage IS NOT NULL"
-    )
+    many = [alert for alert in alerts if len(alert.waiting) >= WAITING_WHILE_LOW]
+    if not many:
+        return list(alerts)
     most = WAITING_WHILE_LOW if is_low else WAITING_ALERTS
-    new, values = _new(alert_type, alerts, now)
+    new, values = _new(alert_type, many, now)
     rows = transaction.execute(
         f"{new} UPDATE alerts SET type = new.type, outage = new.outage,"
         " outages = outages + CASE WHEN new.type = ? THEN 1 ELSE 0 END,"
         " created_at = CASE outages WHEN 0 THEN new.now ELSE created_at END,"
         " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count,"
         " reason = new.reason, late_seconds = new.late_seconds, overdue_seconds = new.overdue_seconds"
-        f" FROM new WHERE alerts.seq = (SELECT max(old.seq + 0) {waiting})"
-        f" AND (SELECT count(*) {waiting}) >= CASE WHEN"
+        f" FROM new WHERE alerts.seq = newest AND {attempts.IS_PENDING} AND waiting >= CASE WHEN"
         " (SELECT created_at FROM alerts AS told WHERE told.check_id = new.check_id AND told.outage IS NOT NULL"
         " ORDER BY told.seq DESC LIMIT 1 OFFSET ?) > new.now - ? THEN ? ELSE ? END"
         " AND NOT EXISTS (SELECT 1 FROM alerts AS twin WHERE twin.check_id = new.check_id"
@@ -284,7 +301,8 @@ def _merge(transaction: Transaction, alert_type: str, alerts: Mapping[str, str],
         " RETURNING alerts.check_id",
         (*values, OVERDUE, ALERTS_AN_HOUR - 1, HOUR_SECONDS, WAITING_WHILE_LOW, most),
     ).fetchall()
-    return {row[0] for row in rows}
+    merged = {row[0] for row in rows}
+    return [alert for alert in alerts if alert.check_id not in merged]
 
 
 def _subjects(transaction: Transaction, check_ids: Sequence[str]) -> list[str]:

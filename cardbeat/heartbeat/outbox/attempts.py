@@ -79,10 +79,10 @@ def drop_one_each(transaction: Transaction, check_ids: Collection[str]) -> None:
 
 
 _RESULT = "(CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?)"
-_IS_PENDING = "alerts.state || '' = 'pending'"
+IS_PENDING = "alerts.state || '' = 'pending'"
 """Concatenation keeps PostgreSQL from using the index of pending alerts: its statistics may say that there are few,
 and it would read all of a burst to find these."""
-_IS_NEXT = f"alerts.seq = result.seq AND alerts.id = result.id AND {_IS_PENDING} AND attempts = result.made_before"
+_IS_NEXT = f"alerts.seq = result.seq AND alerts.id = result.id AND {IS_PENDING} AND attempts = result.made_before"
 
 
 def _with_results(attempts: Iterable[Attempt]) -> tuple[str, list[object]]:
@@ -162,6 +162,6 @@ def put_off(transaction: Transaction, alerts: Sequence[tuple[int, int]]) -> None
     transaction.execute(
         f"WITH result (seq, next_attempt_at) AS (VALUES {rows})"
         " UPDATE alerts SET next_attempt_at = result.next_attempt_at FROM result"
-        f" WHERE alerts.seq = result.seq AND {_IS_PENDING} AND alerts.next_attempt_at < result.next_attempt_at",
+        f" WHERE alerts.seq = result.seq AND {IS_PENDING} AND alerts.next_attempt_at < result.next_attempt_at",
         [value for alert in alerts for value in alert],
     )

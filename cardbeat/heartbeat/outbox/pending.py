@@ -1,6 +1,6 @@
 """The rows of `alerts` that are still to be sent, as delivery reads them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from cardbeat.database import Database, Row
@@ -26,9 +26,9 @@ class Pending(NamedTuple):
     next_attempt_at: int | None
     is_test: bool
     is_reminder: bool
-    is_first: bool
     is_granted: bool
     key_created_at: int
+    is_first: bool
 
 
 class PendingAlerts:
@@ -54,19 +54,38 @@ class PendingAlerts:
     def _page(self, condition: str, seq: int) -> list[Pending]:
         # The page is chosen first: PostgreSQL would join all pending alerts with their checks before it counts.
         rows = self._read(
-            f"SELECT {_COLUMNS} FROM ("
+            f"SELECT checks.seq AS check_seq, {_COLUMNS} FROM ("
             "SELECT seq, id, check_id, type, attempts, next_attempt_at, outage FROM alerts"
             f" WHERE state = 'pending' AND {condition} LIMIT ?"
-            f") AS alerts JOIN checks ON checks.id = alerts.check_id {_KEYS} ORDER BY alerts.seq",
+            f") AS alerts {_CHECKS} ORDER BY alerts.seq",
             (seq, PAGE),
         )
-        return [Pending(*row) for row in rows]
+        firsts = self._firsts({row["check_seq"] for row in rows})
+        return [Pending._make((*alert, alert[0] in firsts)) for _, *alert in rows]
 
-    def of_checks(self, check_seqs: Sequence[int]) -> list[Pending]:
+    def of_checks(self, check_seqs: Collection[int]) -> list[Pending]:
         """The first undelivered alerts of some checks, at most `PAGE` checks."""
-        among = ", ".join("?" * len(check_seqs))
-        sql = f"SELECT {_COLUMNS} FROM checks {_KEYS} JOIN alerts ON {_IS_FIRST} WHERE checks.seq IN ({among})"
-        return [Pending(*row) for row in self._read(sql, check_seqs)]
+        if not (firsts := self._firsts(check_seqs)):
+            return []
+        sql = f"SELECT {_COLUMNS} FROM alerts {_CHECKS} WHERE alerts.seq IN ({', '.join('?' * len(firsts))})"
+        return [Pending._make((*alert, True)) for alert in self._read(sql, list(firsts))]
+
+    def _firsts(self, check_seqs: Collection[int]) -> set[int]:
+        """The `seq` of the first undelivered alert and of the first such test of each of these checks.
+
+        One statement for all: where PostgreSQL has not counted the many alerts that wait now, it reads all of them once
+        for each. `+ 0` keeps it from looking for the smallest in the index of all that wait.
+        """
+        if not check_seqs:
+            return set()
+        rows = self._read(
+            "SELECT min(alerts.seq + 0) FROM checks"
+            " JOIN alerts INDEXED BY alerts_waiting ON alerts.check_id = checks.id"
+            f" WHERE alerts.state = 'pending' AND checks.seq IN ({', '.join('?' * len(check_seqs))})"
+            " GROUP BY alerts.check_id, alerts.outage IS NULL",
+            list(check_seqs),
+        )
+        return {row[0] for row in rows}
 
     def moves_after(self, seq: int) -> list[tuple[int, int]]:
         """The oldest moves after the one with this `seq`, at most `PAGE`: of each its `seq` and its check's.
@@ -93,16 +112,10 @@ class PendingAlerts:
             return connection.execute(sql, values).fetchall()
 
 
-_FIRST = (
-    "SELECT min(older.seq + 0) FROM alerts AS older INDEXED BY alerts_waiting"
-    " WHERE older.check_id = checks.id AND older.state = 'pending' AND older.outage"
-)
-"""`seq + 0` keeps PostgreSQL from looking for the smallest by walking the index of all pending alerts."""
-_IS_FIRST = f"alerts.seq IN (({_FIRST} IS NULL), ({_FIRST} IS NOT NULL))"
 _COLUMNS = (
     "alerts.seq, alerts.id, checks.seq, checks.api_key_id, CASE WHEN keys.revoked_at IS NULL THEN webhook_url END,"
-    f" alerts.attempts, alerts.next_attempt_at, alerts.outage IS NULL, alerts.type = '{REMINDER}', {_IS_FIRST},"
+    f" alerts.attempts, alerts.next_attempt_at, alerts.outage IS NULL, alerts.type = '{REMINDER}',"
     " keys.tier <> 'free', keys.created_at"
 )
-"""The columns of `Pending`."""
-_KEYS = "JOIN keys ON keys.id = checks.api_key_id"
+"""The columns of `Pending` but the last."""
+_CHECKS = "JOIN checks ON checks.id = alerts.check_id JOIN keys ON keys.id = checks.api_key_id"
