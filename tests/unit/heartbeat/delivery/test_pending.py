@@ -4,7 +4,9 @@ import secrets
 
 import pytest
 
+from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.outbox import pending
+from cardbeat.heartbeat.outbox.alert import OVERDUE
 from cardbeat.heartbeat.outbox.pending import PendingAlerts
 from tests.heart import HOOK, Heart
 from tests.postgresql import BOTH_ENGINES, POSTGRESQL
@@ -128,3 +130,41 @@ def test_a_page_is_chosen_before_its_checks_are_looked_up(heart, alerts, monkeyp
     (steps,) = ([step for (step,) in plan] for plan in plans)
     assert "Limit" not in steps[0]
     assert any("Limit" in step for step in steps)
+
+
+@POSTGRESQL
+def test_thousands_that_wait_are_read_though_postgresql_has_counted_none(heart, database):
+    """It read all of them for each of a page, until the statement's time was over: no alert went out any more."""
+
+    def store(connection, state, outages):
+        connection.execute(
+            "INSERT INTO alerts (id, check_id, type, outage, created_at, state, next_attempt_at)"
+            " SELECT id || ' ' || n, id, 'check.overdue', n, 0, ?, 0"
+            " FROM checks, generate_series(CAST(? AS INT), CAST(? AS INT)) AS n",
+            (state, *outages),
+        )
+
+    def fill(connection):
+        connection.execute(
+            "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, clock_from,"
+            " created_at, updated_at, outage) SELECT 'check ' || number, ?, 'x', 60, 0, ?, 0, 0, 0, 51"
+            " FROM generate_series(1, 3000) AS number",
+            (heart.key.id, HOOK),
+        )
+        store(connection, "delivered", (1, 40))
+        connection.execute("ANALYZE checks")
+        connection.execute("ANALYZE alerts")
+        store(connection, "pending", (41, 50))
+
+    database.write(fill)
+    alerts = PendingAlerts(database)
+    newest = alerts.newest_seqs()[0]
+    page = alerts.before(newest + 1)
+    assert len(page) == pending.PAGE
+    assert firsts(alerts.after(0))
+    assert len(alerts.of_checks([one.check_seq for one in page])) == len({one.check_seq for one in page})
+    with database.read() as connection:
+        rows = connection.execute("SELECT * FROM checks ORDER BY seq LIMIT 250").fetchall()
+    late = [Check.from_row(row) for row in rows]
+    database.write(lambda transaction: heart.alerts.record(transaction, OVERDUE, late, 1))
+    assert alerts.newest_seqs()[0] > newest

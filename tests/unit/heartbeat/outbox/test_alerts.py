@@ -122,11 +122,11 @@ def test_the_result_of_an_alert_changes_no_row_of_those_that_wait_behind_it_but_
     mail.record(check, OVERDUE, RECOVERED)
     store_outages(mail, check, range(2, 11))
     now, later = int(mail.clock()), int(mail.clock()) + 60
-    mail.alerts.store([mail.heart.attempt(1, "pending", 503, "busy", later, HOOK, 0)], now, int(mail.clock()))
+    mail.alerts.store([mail.heart.attempt(1, "pending", 503, "busy", later, HOOK, 0)], now)
     mail.alerts.put_off({1: later + 60})
     assert stored_times(mail) == [later + 60] + [None] * 10
     assert len({alert["next_attempt_at"] for alert in mail.alerts.newest(check.id)}) == 1
-    mail.alerts.store([mail.heart.attempt(1, "failed", 410, "gone", None, HOOK, 1)], later, int(mail.clock()))
+    mail.alerts.store([mail.heart.attempt(1, "failed", 410, "gone", None, HOOK, 1)], later)
     assert stored_times(mail) == [None, later] + [None] * 9
 
 
@@ -135,7 +135,7 @@ def test_what_waits_behind_an_alert_that_ended_where_the_url_is_gone_is_due_once
     mail.record(check, OVERDUE, RECOVERED, TEST, TEST)
     found = mail.heart.read(check)
     mail.heart.checks.update(found, mail.heart.settings(found, webhook_url=None)).wait()
-    mail.alerts.store([mail.heart.attempt(1, "delivered", 204, None, None, HOOK, 0)], 5, int(mail.clock()))
+    mail.alerts.store([mail.heart.attempt(1, "delivered", 204, None, None, HOOK, 0)], 5)
     assert stored_times(mail) == [None] * 4
     found = mail.heart.read(check)
     mail.heart.checks.update(found, mail.heart.settings(found, webhook_url=HOOK)).wait()
