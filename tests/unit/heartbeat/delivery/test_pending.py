@@ -166,5 +166,5 @@ def test_thousands_that_wait_are_read_though_postgresql_has_counted_none(heart, 
     with database.read() as connection:
         rows = connection.execute("SELECT * FROM checks ORDER BY seq LIMIT 250").fetchall()
     late = [Check.from_row(row) for row in rows]
-    database.write(lambda transaction: heart.alerts.record(transaction, OVERDUE, late, 1))
+    database.write(lambda transaction: heart.alerts.record(transaction, OVERDUE, late, int(heart.clock())))
     assert alerts.newest_seqs()[0] > newest
