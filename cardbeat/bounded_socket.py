@@ -3,20 +3,23 @@
 import http.client
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
+Turn = Callable[[], AbstractContextManager[None]]
 
-TLS_BYTES = 32 * 1024
+TLS_BYTES = 16 * 1024
 """Of a handshake with its certificates, each of which takes CPU, and then of tickets. An ordinary one has 5 KB."""
+OWN_CURVE = bytes.fromhex("2a8648ce3d01")
+"""What a certificate has whose key names no curve, but gives the numbers of its own: the type of their field, as object
+identifier 1.2.840.10045.1 (RFC 3279, 2.3.5). To decode one of 413 bytes takes OpenSSL 0.25 s, before it trusts any."""
+HANDSHAKE = 22
+"""The type of a record (RFC 5246, 6.2.1)."""
 TLS_PART = 8
 """And a part of the application's bytes, for the frames of its records."""
-_computing = threading.Lock()
-"""Held for each step of TLS, whose cost the other side chooses: 32 KiB of certificates take 5 to 10 ms. Where hundreds
-shake hands, the rest of the server thus has a core."""
 LEAST_BYTES = 64
 """What each read counts for at least: to read single bytes takes a hundred times as long as to read them together."""
 
@@ -65,14 +68,22 @@ class BoundedTlsSocket(BoundedSocket):
     _incoming: ssl.MemoryBIO
     _outgoing: ssl.MemoryBIO
     _plain_room: int
+    _records: bytearray
+    """What came, from the begin of a record that is not complete."""
+    _said: bytearray
+    """The content of the records of the handshake that are complete."""
 
     @classmethod
-    def secured(cls, plain: BoundedSocket, context: ssl.SSLContext, host: str) -> Self:
-        """Take over a connection, and shake hands. Its room is for what TLS carries."""
+    def secured(cls, plain: BoundedSocket, context: ssl.SSLContext, host: str, turn: Turn = nullcontext) -> Self:
+        """Take over a connection, and shake hands. Its room is for what TLS carries.
+
+        The other side chooses what each step of that costs; it is made in a `turn`. With TLS 1.2, `ssl.SSLError` is
+        raised for a certificate with `OWN_CURVE`. TLS 1.3 hides certificates from all but OpenSSL.
+        """
         connection = cls.over(plain, plain.deadline, TLS_BYTES)
         connection._plain_room = plain.room
         try:
-            connection._shake_hands(context, host)
+            connection._shake_hands(context, host, turn)
         except BaseException:
             connection.close()
             raise
@@ -94,23 +105,36 @@ class BoundedTlsSocket(BoundedSocket):
         self._plain_room -= max(len(data), LEAST_BYTES)
         return len(data)
 
-    def _shake_hands(self, context: ssl.SSLContext, host: str) -> None:
+    def _shake_hands(self, context: ssl.SSLContext, host: str, turn: Turn) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
-        self._run(self._tls.do_handshake)
+        self._records, self._said = bytearray(), bytearray()
+        self._run(self._tls.do_handshake, turn, self._require_named_curves)
         self.room += self._plain_room + self._plain_room // TLS_PART
 
-    def _run(self, step: Callable[[], T]) -> T:
+    def _require_named_curves(self, received: bytearray) -> None:
+        self._records += received
+        while len(self._records) > 5 and len(self._records) >= (end := 5 + int.from_bytes(self._records[3:5], "big")):
+            if self._records[0] == HANDSHAKE:
+                self._said += self._records[5:end]
+            del self._records[:end]
+        if OWN_CURVE in self._said:
+            raise ssl.SSLError("a certificate has a curve of its own")
+
+    def _run(
+        self, step: Callable[[], T], turn: Turn = nullcontext, examine: Callable[[bytearray], None] = lambda _: None
+    ) -> T:
         """Do a step of TLS, which may need more bytes of the other side; then send what it has to say."""
         received = bytearray(16 * 1024)
         while True:
             try:
-                with _computing:
+                with turn():
                     result = step()
             except ssl.SSLWantReadError:
                 self._send()
                 count = super().recv_into(received)
                 if count:
+                    examine(received[:count])
                     self._incoming.write(received[:count])
                 else:
                     self._incoming.write_eof()

@@ -12,10 +12,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from cardbeat import bounded_socket
-from cardbeat.bounded_socket import LEAST_BYTES, BoundedSocket
+from cardbeat.bounded_socket import HANDSHAKE, LEAST_BYTES, TLS_BYTES, BoundedSocket, BoundedTlsSocket
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.outbox.alert import Outcome
+from cardbeat.heartbeat.webhooks import post as webhooks_post
 from cardbeat.heartbeat.webhooks.permit import Postponed
 from cardbeat.heartbeat.webhooks.post import ADDRESSES, ANSWER_BYTES, Sender
 from cardbeat.heartbeat.webhooks.resolver import Resolver
@@ -207,12 +207,70 @@ def test_the_name_is_looked_up_once_and_its_vetted_address_used():
 def test_what_tls_adds_is_bounded_too():
     """Of session tickets a server may send as many as it likes: OpenSSL reads them before it returns anything."""
     with Receiver(over_tls(hang, tickets=5000)) as receiver:
-        outcome = post(f"https://receiver.test:{receiver.port}/", resolver=resolver("127.0.0.1"), tls=trust())
-    assert outcome == Outcome(error="The answer was not valid HTTP.")
+        plain = BoundedSocket.over(socket.create_connection(("127.0.0.1", receiver.port)), time.monotonic() + 30, 999)
+        with BoundedTlsSocket.secured(plain, trust(), "receiver.test") as secured:
+            secured.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            with pytest.raises(http.client.HTTPException):
+                secured.recv_into(bytearray(10))
+
+
+def record(content, kind=HANDSHAKE):
+    return bytes([kind, 3, 3]) + len(content).to_bytes(2, "big") + content
+
+
+# prime-field (RFC 3279, 2.3.5), as it is in a key with a curve of its own.
+PRIME_FIELD = bytes.fromhex("06072a8648ce3d0101")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "refused"),
+    [
+        ([record(b"chain" + PRIME_FIELD)], True),
+        ([record(b"chain" + PRIME_FIELD[:4]) + record(PRIME_FIELD[4:])], True),
+        ([bytes([one]) for one in record(b"chain" + PRIME_FIELD)], True),
+        ([record(PRIME_FIELD, kind=23)], False),
+        ([record(b"chain")], False),
+    ],
+    ids=["whole", "in two records", "byte by byte", "data", "without"],
+)
+def test_a_certificate_with_a_curve_of_its_own_is_refused_before_it_is_decoded(pieces, refused):
+    """To decode one of 413 bytes takes 0.25 s, and a chain of them 10 s, in which no other receiver got an alert."""
+    heard = b""
+
+    class Incoming:
+        def write(self, data):
+            nonlocal heard
+            heard += data
+
+    ours, theirs = socket.socketpair()
+    with theirs, BoundedTlsSocket.over(ours, time.monotonic() + 30, TLS_BYTES) as secured:
+        secured._incoming, secured._outgoing = Incoming(), ssl.MemoryBIO()
+        secured._records, secured._said = bytearray(), bytearray()
+
+        def shake_hands():
+            if len(heard) == sum(map(len, pieces)):
+                return "shaken"
+            theirs.send(sent.pop(0))
+            raise ssl.SSLWantReadError
+
+        sent = pieces[:]
+        if refused:
+            with pytest.raises(ssl.SSLError, match="curve"):
+                secured._run(shake_hands, examine=secured._require_named_curves)
+            assert len(heard) < sum(map(len, pieces))
+        else:
+            assert secured._run(shake_hands, examine=secured._require_named_curves) == "shaken"
+
+
+def test_receivers_speak_tls_1_2_which_shows_their_certificates():
+    tls = Sender().tls
+    assert tls.maximum_version == ssl.TLSVersion.TLSv1_2
+    # Nor are there others later, which it would hide.
+    assert ssl.OP_NO_RENEGOTIATION in tls.options
 
 
 @pytest.mark.parametrize(("copies", "status"), [(10, 204), (90, None)])
-def test_a_chain_of_certificates_is_read_to_32_kib(copies, status, tmp_path):
+def test_a_chain_of_certificates_is_read_to_16_kib(copies, status, tmp_path):
     """Hundreds of them took 40 ms of CPU for each post."""
     pem, text = tmp_path / "chain.pem", PEM.read_text()
     pem.write_text(text + text[text.index("-----BEGIN CERT") :] * copies)
@@ -222,17 +280,18 @@ def test_a_chain_of_certificates_is_read_to_32_kib(copies, status, tmp_path):
 
 
 def test_only_one_of_all_receivers_makes_this_host_compute_at_a_time_and_none_while_it_is_waited_for(monkeypatch):
-    """A chain of 70 certificates takes 5 to 10 ms. Of hundreds at once pings came 0.9 s late, and now 30 ms."""
+    """A chain of certificates takes some ms. Of hundreds at once pings came 0.9 s late, and now 30 ms."""
     computing, waiting = [], []
+    sender = Sender(allow_private=True, resolver=resolver("127.0.0.1"), tls=trust())
 
     def noted(real, seen):
-        return lambda *of: seen.append(bounded_socket._computing.locked()) or real(*of)
+        return lambda *of: seen.append(sender.computing._taken_at is not None) or real(*of)
 
     monkeypatch.setattr(ssl.SSLObject, "do_handshake", noted(ssl.SSLObject.do_handshake, computing))
     monkeypatch.setattr(BoundedSocket, "recv_into", noted(BoundedSocket.recv_into, waiting))
     with Receiver(over_tls(answer())) as receiver:
         url = f"https://receiver.test:{receiver.port}/"
-        assert post(url, resolver=resolver("127.0.0.1"), tls=trust()) == Outcome(204)
+        assert sender.post(url, HEADERS, b"{}", Unlimited(10)) == Outcome(204)
     assert computing
     assert all(computing)
     assert waiting
@@ -315,6 +374,18 @@ def test_no_room_is_made_for_the_answer_that_is_announced():
 def test_what_is_no_answer_is_not_delivered(data, sentence):
     with Receiver(say(data)) as receiver:
         assert post(receiver.url) == Outcome(error=sentence)
+
+
+def test_of_the_headers_only_those_that_are_used_are_parsed(monkeypatch):
+    """Python parses this one for 2 s, in which no ping was answered."""
+    seen = []
+    judge = webhooks_post._outcome
+    monkeypatch.setattr(webhooks_post, "_outcome", lambda response: seen.append(response.headers) or judge(response))
+    slow = b'Content-Type: multipart/mixed; x="' + b";" * 60_000 + b"\r\n ;;\r\nX: y\r\n"
+    head = b"HTTP/1.1 503 a:b\r\n" + slow + b"retry-after: 17\r\ncontent-length: 0\r\n\r\n"
+    with Receiver(say(head)) as receiver:
+        assert post(receiver.url) == Outcome(503, "The receiver answered 503.", "17")
+    assert [set(headers) for headers in seen] == [{"retry-after", "content-length"}]
 
 
 @pytest.mark.parametrize("body", [b"Content-Length: 100\r\n\r\nshort", b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"])

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cardbeat.bounded_socket import BoundedSocket, BoundedTlsSocket, seconds_left
+from cardbeat.concurrency.turns import FairLock
 from cardbeat.heartbeat.outbox.alert import Outcome
 from cardbeat.heartbeat.webhooks.permit import LONG_SECONDS, Late, Permit, Postponed
 from cardbeat.heartbeat.webhooks.resolver import Resolver, family_of, is_own
@@ -27,7 +28,9 @@ ANSWER_LINES = 128
 """Lines that are read: of heads, also of informational answers, and between chunks of a body. Each takes CPU."""
 CIPHERS, CURVE = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:!SHA1", "prime256v1"
 """Of TLS 1.2, and the one curve. Where a receiver may ask for large numbers, a handshake takes 0.15 to 0.9 s of CPU,
-which no deadline ends. Every server of TLS 1.3 has this curve (RFC 8446, 9.1)."""
+which no deadline ends; with numbers in its certificates 10 s. TLS 1.3 hides these from us until they are decoded."""
+HEARD = (b"http/", b"content-length:", b"transfer-encoding:", b"connection:", b"retry-after:")
+"""The lines of a head that are read: Python parses a `Content-Type` of 64 KB for 2 s."""
 ADDRESSES = 8
 """Addresses of one name that are tried."""
 
@@ -53,6 +56,8 @@ class Sender:
         # A bare opener: the default one follows redirects, reads files and uses proxies from the environment.
         self._opener = urllib.request.OpenerDirector()
         self._opener.add_handler(_Handler(self))
+        self.computing = FairLock()
+        """Held for each step of a handshake, by key: where hundreds shake hands, the rest of the server has a core."""
 
     @functools.cached_property
     def tls(self) -> ssl.SSLContext:
@@ -63,6 +68,8 @@ class Sender:
         context = self._trust or ssl.create_default_context()
         context.set_ciphers(CIPHERS)
         context.set_ecdh_curve(CURVE)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_RENEGOTIATION
         return context
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
@@ -156,17 +163,21 @@ class _Request(urllib.request.Request):
 
 
 class _Lines(io.BufferedReader):
-    """Bytes of an answer, of which at most `ANSWER_LINES` lines can be read."""
+    """Bytes of an answer, of which at most `ANSWER_LINES` lines can be read. Of headers only those `HEARD` are."""
 
     _left = ANSWER_LINES
 
     def readline(self, size: int | None = -1) -> bytes:
-        self._left -= 1
-        line = super().readline(size)
-        # A CR also ends a line for who parses it: in 64 KB of them are 20,000 headers, which take 25 ms of CPU.
-        if self._left < 0 or b"\r" in line.removesuffix(b"\r\n"):
-            raise http.client.HTTPException("its answer has too many lines")
-        return line
+        while True:
+            self._left -= 1
+            line = super().readline(size)
+            # A CR also ends a line for who parses it: in 64 KB of them are 20,000 headers, which take 25 ms of CPU.
+            if self._left < 0 or b"\r" in line.removesuffix(b"\r\n"):
+                raise http.client.HTTPException("its answer has too many lines")
+            # Others are the end of the head, and the lengths of chunks.
+            is_header = line.startswith((b" ", b"\t")) or b":" in line
+            if not is_header or line.lower().startswith(HEARD):
+                return line
 
 
 class _Response(http.client.HTTPResponse):
@@ -204,7 +215,8 @@ class _TlsConnection(_Connection):
 
     def connect(self) -> None:
         super().connect()
-        self.sock = BoundedTlsSocket.secured(self.sock, self._sender.tls, self.host)
+        turn = functools.partial(self._sender.computing.held, self._permit.key, self.sock.deadline)
+        self.sock = BoundedTlsSocket.secured(self.sock, self._sender.tls, self.host, turn)
 
 
 def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -> BoundedSocket:
