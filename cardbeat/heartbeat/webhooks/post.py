@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cardbeat.bounded_socket import BoundedSocket, BoundedTlsSocket, seconds_left
-from cardbeat.concurrency.turns import FairLock
+from cardbeat.concurrency.fair_lock import FairLock
 from cardbeat.heartbeat.outbox.alert import Outcome
 from cardbeat.heartbeat.webhooks.permit import LONG_SECONDS, Late, Permit, Postponed
 from cardbeat.heartbeat.webhooks.resolver import Resolver, family_of, is_own
