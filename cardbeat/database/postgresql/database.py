@@ -31,6 +31,7 @@ from cardbeat.database.postgresql.sampled_clock import SampledClock
 from cardbeat.database.postgresql.schema import MIGRATION_LOCK, bring_up_to_date, check_server
 from cardbeat.database.postgresql.server import Server, Writer
 from cardbeat.database.queue import Readers, Write, WriteQueue
+from cardbeat.database.schema import NUMBERED
 from cardbeat.errors import StartupError
 from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import prepare_folder
@@ -190,10 +191,24 @@ def prepared(url: str) -> Connection:
         check_server(connection)
         require_rights(connection)
         bring_up_to_date(connection)
+        _pass_last_rows(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _pass_last_rows(connection: Connection) -> None:
+    """Let new rows have the highest `seq`: logical replication copies no sequences. Not every role may see them."""
+    each = (f"SELECT pg_get_serial_sequence('{it}', 'seq') AS name, max(seq) AS last FROM {it}" for it in NUMBERED)
+    behind = f"FROM ({' UNION ALL '.join(each)}) AS numbered WHERE CASE WHEN has_sequence_privilege(name, 'SELECT')"
+    behind += " THEN last > coalesce(pg_sequence_last_value(name), 0) END"
+    if found := connection.execute(f"SELECT name {behind}").fetchall():
+        # The COMMIT need not wait for a standby, which has it before the first row that follows.
+        start = "BEGIN; SET LOCAL lock_timeout = 5000; SET LOCAL synchronous_commit = local"
+        lock = f"{start}; LOCK TABLE {', '.join(NUMBERED)} IN EXCLUSIVE MODE"
+        connection.run_script(f"{lock}; SELECT setval(name, greatest(last, nextval(name))) {behind}; COMMIT")
+        log.warning("set sequences that were behind their tables: %s", ", ".join(name for (name,) in found))
 
 
 @contextlib.contextmanager

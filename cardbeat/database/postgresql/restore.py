@@ -83,8 +83,7 @@ def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: R
         connection.execute("UPDATE monitor SET value = 0 WHERE name = 'last_sweep_monotonic'")
         for table in NUMBERED:
             if number := _last_number(copy, table):
-                sequence = f"CAST(pg_get_serial_sequence('{table}', 'seq') AS regclass)"
-                connection.execute(f"SELECT setval({sequence}, ?)", (number,))
+                connection.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'seq'), ?)", (number,))
         # Without statistics the server reads whole tables until it takes them by itself.
         connection.run_script(f"ANALYZE {', '.join(TABLES)}")
         require_going()
@@ -125,11 +124,8 @@ def _copy_in(connection: Connection, copy: sqlite3.Connection, table: str, requi
 
 def _last_number(copy: sqlite3.Connection, table: str) -> int:
     """The largest `seq` in the table, or that SQLite remembers of a deleted row; 0 before the first row."""
-    found = copy.execute(
-        f"SELECT max(seq) FROM (SELECT seq FROM {table} UNION ALL SELECT seq FROM sqlite_sequence WHERE name = ?)",
-        (table,),
-    )
-    return found.fetchone()[0] or 0
+    sql = f"SELECT max(seq) FROM (SELECT seq FROM {table} UNION ALL SELECT seq FROM sqlite_sequence WHERE name = ?)"
+    return copy.execute(sql, (table,)).fetchone()[0] or 0
 
 
 def _require_empty(connection: Connection) -> None:

@@ -23,12 +23,12 @@ from cardbeat.database.postgresql import schema as postgresql_schema
 from cardbeat.database.postgresql import server as postgresql_server
 from cardbeat.database.postgresql.connection import STATEMENT_SECONDS, connect, in_its_own_sql
 from cardbeat.database.postgresql.errors import is_trouble, may_be_repeated
-from cardbeat.database.schema import newest
+from cardbeat.database.schema import NUMBERED, newest
 from cardbeat.errors import MaybeDone, NotFound, StartupError, Unavailable
 from cardbeat.operation.health import HealthRoutes
 from tests.artifact import ROOT
 from tests.documentation import DOCS
-from tests.heart import Heart
+from tests.heart import HOOK, Heart
 from tests.postgresql import POSTGRESQL
 from tests.proxy import Proxy
 from tests.support import count_up, counted, further_scripts, wait_until, writer_held
@@ -569,6 +569,90 @@ def test_a_role_without_a_right_that_serving_needs_is_told_at_the_start(postgres
             check = heart.create(1)
             heart.ping(check)
             heart.checks.delete(heart.key.id, check.id).wait()
+    finally:
+        postgresql.execute("DROP OWNED BY web; DROP ROLE web")
+
+
+def put_back_sequences(postgresql):
+    """Leave them as a move by logical replication does: the rows are there, and each sequence is new."""
+    for table in NUMBERED:
+        postgresql.execute(f"ALTER SEQUENCE emptied.{table}_seq_seq RESTART")
+
+
+def numbers(postgresql):
+    return {table: postgresql.execute(f"SELECT seq FROM emptied.{table} ORDER BY seq") for table in NUMBERED}
+
+
+def test_rows_get_numbers_after_those_there_are_though_the_sequences_were_left_behind(postgresql, tmp_path, caplog):
+    url = postgresql.emptied(tmp_path)
+
+    def live():
+        with contextlib.closing(open_database(tmp_path, url)) as database:
+            heart = Heart(database, database.clock)
+            for _ in range(3):
+                check = heart.create()
+                heart.checks.test_alert(heart.key.id, check.id).wait()
+                heart.checks.update(check, heart.settings(check, webhook_url=f"{HOOK}/2")).wait()
+
+    live()
+    # History was removed: the first numbers are free again, and a new row could take them.
+    postgresql.execute("DELETE FROM emptied.alerts WHERE seq < 3")
+    before = numbers(postgresql)
+    assert caplog.messages == []
+    put_back_sequences(postgresql)
+    # The next number of this one is ahead, and it goes forward only.
+    postgresql.execute("ALTER SEQUENCE emptied.moves_seq_seq RESTART WITH 1000")
+    live()
+    added = {table: rows[len(before[table]) :] for table, rows in numbers(postgresql).items()}
+    assert added == {
+        "keys": [(2,)],
+        "checks": [(4,), (5,), (6,)],
+        "alerts": [(4,), (5,), (6,)],
+        "moves": [(1001,), (1002,), (1003,)],
+    }
+    told = ", ".join(f"emptied.{table}_seq_seq" for table in NUMBERED)
+    assert caplog.messages == [f"set sequences that were behind their tables: {told}"]
+    open_database(tmp_path, url).close()
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize("isolation", ["read%5C%20committed", "repeatable%5C%20read"])
+def test_nodes_that_start_at_once_set_a_sequence_that_was_left_behind_once(postgresql, tmp_path, isolation):
+    url = f"{postgresql.emptied(tmp_path)}%20-cdefault_transaction_isolation%3D{isolation}"
+    with contextlib.closing(open_database(tmp_path, url)) as database:
+        Heart(database, database.clock)
+        postgresql.execute("UPDATE emptied.keys SET seq = 100")
+
+        def start(number):
+            with contextlib.closing(open_database(tmp_path / str(number), url)) as opened:
+                return [Heart(opened, opened.clock).key for _ in range(5)]
+
+        with contextlib.closing(psycopg.connect(url)) as another, ThreadPoolExecutor() as pool:
+            # Until it commits, both have seen the sequence behind and wait for the lock.
+            another.execute("LOCK TABLE keys IN ROW EXCLUSIVE MODE")
+            started = [pool.submit(start, number) for number in range(2)]
+            waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = CAST('emptied.keys' AS regclass)"
+            wait_until(lambda: postgresql.execute(waiting) == [(2,)])
+            another.commit()
+            assert len([key for each in started for key in each.result(20)]) == 10
+    assert numbers(postgresql)["keys"] == [(number,) for number in range(100, 111)]
+
+
+def test_a_role_may_see_that_a_sequence_was_left_behind_and_is_told_that_it_may_not_set_it(postgresql, tmp_path):
+    url = postgresql.emptied(tmp_path)
+    with contextlib.closing(open_database(tmp_path, url)) as database:
+        Heart(database, database.clock)
+    put_back_sequences(postgresql)
+    postgresql.execute("""
+        CREATE ROLE web LOGIN; GRANT USAGE ON SCHEMA emptied TO web;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA emptied TO web
+    """)
+    try:
+        # The rights that serving needs.
+        open_database(tmp_path, url.replace("cardbeat@", "web@")).close()
+        postgresql.execute("GRANT SELECT ON ALL SEQUENCES IN SCHEMA emptied TO web")
+        with pytest.raises(StartupError, match="permission denied for sequence keys_seq_seq"):
+            open_database(tmp_path, url.replace("cardbeat@", "web@"))
     finally:
         postgresql.execute("DROP OWNED BY web; DROP ROLE web")
 
