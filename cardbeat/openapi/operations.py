@@ -274,7 +274,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
             f"At most {WAITING_TESTS} test alerts of a check may wait, and a key may send {TESTS_AN_HOUR} in an hour. "
             "Above either limit the answer is 429, whose sentence says which. `Retry-After` is then the time until the "
             "first waiting one is tried again, at most an hour, or until the key may send another one. A test alert "
-            "waits for the check's other test alerts only, and lets those that wait be tried again at once."
+            "waits for the check's other test alerts only, and lets those that wait be tried again at once. Once it is "
+            "delivered, the alert of an outage that waits for its next try is sent at once too."
         ),
     ),
     "GET /ping/{id}": Operation(

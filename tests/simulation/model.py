@@ -309,12 +309,14 @@ class Model:
         self._last_type[now.check_id] = now.type
         self._turned(now, self.checks.get(now.check_id))
 
-    def finished(self, alert: Told, state: str, attempts: int, url: str | None) -> None:
+    def finished(self, alert: Told, state: str, attempts: int, url: str | None, now: float) -> None:
         """An alert ends as delivered where its receiver has taken it, or as failed for a reason that was announced."""
         alert.is_finished = True
         self.require(attempts <= alert.posts, f"{attempts} attempts are counted, {alert.posts} were made", alert)
         if state == "delivered":
             self.require(alert.is_taken, "an alert counts as delivered that nobody has taken", alert)
+            if alert.type == "check.test" and url is not None:
+                self._hurried(alert.check_id, now)
         else:
             check = self.checks.get(alert.check_id)
             # A move that is not answered yet, or never was, may be in the same commit, behind the answer of the URL
@@ -347,6 +349,15 @@ class Model:
             alert.not_before = 0.0
             if moved_by is not None:
                 alert.due_at, alert.recorded_by = now, moved_by
+
+    def _hurried(self, check_id: str, now: float) -> None:
+        """A test was delivered: the outage that waits for a retry is due when delivery reads the moves."""
+        for alert in self._waiting(check_id):
+            if alert.type != "check.test":
+                alert.not_before = 0.0
+                # Unless it is being posted. What was stored before the clock was set forward may be due already by it.
+                if 0 < alert.attempts == alert.posts and not alert.set_forward:
+                    alert.due_at = min(alert.due_at, now + self.poll_seconds)
 
     def _waiting(self, check_id: str) -> Iterator[Told]:
         return (alert for alert in self.open.values() if alert.check_id == check_id)

@@ -127,6 +127,11 @@ def test_behind_a_failing_alert() -> None:
     disk.REWRITTEN.append(("older.outage IS NULL", "1"))
 
 
+def outage_waits_after_a_test() -> None:
+    """An outage waits for its retry though a test was delivered since."""
+    disk.REWRITTEN.append(("next_attempt_at > ? AND attempts > 0", "next_attempt_at > ? AND 0"))
+
+
 def failure_lost() -> None:
     """A failure is noted, and the check stays on time."""
     disk.REWRITTEN.append(
@@ -207,5 +212,6 @@ PLANTS = {
     "twice": Plant(two_alerts_for_one_outage, HOURLY, ("told twice", "follows another")),
     "credit": Plant(credit_of_what_was_pinged_since, JUMPING, ("credited",)),
     "asked": Plant(asked_to_try_sooner, HOURLY, ("too early",)),
+    "repaired": Plant(outage_waits_after_a_test, {**HOURLY, "poll_seconds": 1}, ("an alert waits",)),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),
 }

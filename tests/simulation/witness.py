@@ -121,7 +121,7 @@ class Witness:
         for told in gone:
             del self._model.open[told.seq]
             self._let_next_go(told, now)
-            self._require_reason(told)
+            self._require_reason(told, now)
         waiting = [(row["check_id"], row["type"]) for row in pending.values() if row["outage"] is not None]
         self._model.require_in_order(waiting)
 
@@ -135,13 +135,13 @@ class Witness:
             if other.check_id == told.check_id:
                 other.due_at = max(other.due_at, now)
 
-    def _require_reason(self, told: Told) -> None:
+    def _require_reason(self, told: Told, now: float) -> None:
         rows = self._rows(
             "SELECT state, attempts, webhook_url FROM alerts JOIN checks ON checks.id = check_id WHERE alerts.seq = ?",
             (told.seq,),
         )
         if rows:
-            self._model.finished(told, *rows[0])
+            self._model.finished(told, *rows[0], now)
         else:
             self._model.removed(told)
 

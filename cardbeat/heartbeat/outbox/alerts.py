@@ -143,7 +143,9 @@ class Alerts:
             # No other transaction may change a check's URL between the questions and the changes of this one.
             locked = self._lock_checks(transaction, [attempt.seq for attempt in made])
             free = [attempt for attempt in made if attempt.seq not in locked]
-            moved, failed = attempts.store(transaction, free, now)
+            moved, failed, hurried = attempts.store(transaction, free, now)
+            if hurried:
+                self._note_moves(transaction, hurried)
             return moved, locked, _subjects(transaction, failed)
 
         moved, locked, given_up = self.database.write(store)

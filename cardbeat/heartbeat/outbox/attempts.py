@@ -32,26 +32,27 @@ class Attempt(NamedTuple):
     before: int
 
 
-def store(transaction: Transaction, attempts: Sequence[Attempt], now: int) -> tuple[set[int], list[str]]:
+def store(transaction: Transaction, attempts: Sequence[Attempt], now: int) -> tuple[set[int], list[str], list[str]]:
     """Store results, at most one for an alert, and with each its check's `delivery`.
 
-    The alert behind a finished one is due `now`. A result is ignored unless it is of the alert's next attempt: then
-    another process has made that attempt too. Returns the `seq` of each alert that failed at a URL which its check no
-    longer has, and the check's id of each alert that ended undelivered.
+    The alert behind a finished one is due `now`, and an outage that waits for a retry if a test was delivered. A result
+    is ignored unless it is of the alert's next attempt: then another process has made that attempt too. Returns the
+    `seq` of each alert that failed at a URL which its check no longer has, and the checks' ids of those that ended
+    undelivered, and of outages that waited for a retry.
     """
-    moved: set[int] = set()
-    failed: list[str] = []
+    moved, failed, hurried = set[int](), list[str](), list[str]()
     for start in range(0, len(attempts), AT_ONCE):
         some = attempts[start : start + AT_ONCE]
         moved_now = _count_moved(transaction, [attempt for attempt in some if attempt.state != "delivered"])
         stored = _store(transaction, [attempt for attempt in some if attempt.seq not in moved_now])
         _note_delivery(transaction, stored)
         finished = {check_id for attempt, check_id in stored if attempt.state != "pending"}
-        _let_next_be_due(transaction, finished, now)
+        delivered = {check_id for attempt, check_id in stored if attempt.state == "delivered"}
+        hurried += _make_due(transaction, finished, delivered, now)
         _drop_oldest(transaction, finished)
         moved |= moved_now
         failed += [check_id for attempt, check_id in stored if attempt.state == "failed"]
-    return moved, failed
+    return moved, failed, hurried
 
 
 def _drop_oldest(transaction: Transaction, check_ids: Collection[str]) -> None:
@@ -144,16 +145,22 @@ def _note_delivery(transaction: Transaction, stored: Iterable[tuple[Attempt, str
         )
 
 
-def _let_next_be_due(transaction: Transaction, check_ids: Collection[str], now: int) -> None:
-    """Make the first waiting alert of each of these checks due, and its first waiting test, but for one that was."""
-    if check_ids:
-        transaction.execute(
-            "UPDATE alerts SET next_attempt_at = ? WHERE next_attempt_at IS NULL AND seq IN ("
-            "SELECT min(own.seq + 0) FROM alerts AS own INDEXED BY alerts_waiting JOIN checks ON checks.id = check_id"
-            f" WHERE state = 'pending' AND check_id IN ({', '.join('?' * len(check_ids))})"
-            " AND webhook_url IS NOT NULL GROUP BY check_id, own.outage IS NULL)",
-            (now, *check_ids),
-        )
+def _make_due(transaction: Transaction, finished: Collection[str], delivered: Collection[str], now: int) -> list[str]:
+    """Make the first waiting alert of each of these checks due, and its first waiting test, but for one that was.
+
+    If a test was delivered, also an outage that waits for a retry; returns the check's id of each such.
+    """
+    if not finished:
+        return []
+    rows = transaction.execute(
+        "UPDATE alerts SET next_attempt_at = ? WHERE (next_attempt_at IS NULL OR next_attempt_at > ? AND attempts > 0"
+        f" AND outage IS NOT NULL AND check_id IN ({', '.join('?' * len(delivered)) or 'NULL'})) AND seq IN ("
+        "SELECT min(own.seq + 0) FROM alerts AS own INDEXED BY alerts_waiting JOIN checks ON checks.id = check_id"
+        f" WHERE state = 'pending' AND check_id IN ({', '.join('?' * len(finished))})"
+        " AND webhook_url IS NOT NULL GROUP BY check_id, own.outage IS NULL) RETURNING check_id, attempts",
+        (now, now, *delivered, *finished),
+    )
+    return [check_id for check_id, attempts in rows if attempts]
 
 
 def put_off(transaction: Transaction, alerts: Sequence[tuple[int, int]]) -> None:

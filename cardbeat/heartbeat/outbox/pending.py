@@ -90,7 +90,7 @@ class PendingAlerts:
     def moves_after(self, seq: int) -> list[tuple[int, int]]:
         """The oldest moves after the one with this `seq`, at most `PAGE`: of each its `seq` and its check's.
 
-        A move is a new webhook URL of a check that had undelivered alerts, or the end of a reminder that waited.
+        A move is a new webhook URL of a check that had undelivered alerts, or a change of which is next, and when.
         """
         rows = self._read("SELECT seq, check_seq FROM moves WHERE seq > ? ORDER BY seq LIMIT ?", (seq, PAGE))
         return [(row[0], row[1]) for row in rows]

@@ -327,6 +327,27 @@ def test_a_test_alert_goes_out_at_once_while_an_outage_waits_for_its_retry(mail,
     assert mail.states(check) == ["delivered", "delivered", "pending"]
 
 
+@pytest.mark.parametrize("retry_after", [None, "86400"])
+def test_a_delivered_test_lets_the_outage_that_waits_for_a_retry_go_out_at_once(mail, check, retry_after):
+    """Only its receiver may have been repaired. The longer wait is left in the database, the other is in memory."""
+    other = mail.heart.create()
+    mail.outcomes = [Outcome(503, "busy", retry_after)] * 2
+    mail.delivery.start()
+    mail.record(other, "check.overdue")
+    mail.record(check, "check.overdue", "check.recovered")
+    mail.settled(2)
+    mail.outcomes = [FAILED]
+    mail.record(check, "check.test")
+    mail.settled(3)
+    assert [alert["attempts"] for alert in mail.alerts.newest(check.id)] == [1, 0, 1]
+    mail.record(check, "check.test")
+    # Moves are read every moment of the clock that only the test moves.
+    wait_until(lambda: mail.elapsed.advance(0.01) or sum(mail.delivery.totals().values()) >= 7)
+    assert mail.states(check) == ["delivered"] * 4
+    assert [alert["attempts"] for alert in mail.alerts.newest(check.id)] == [1, 2, 1, 2]
+    assert [alert["attempts"] for alert in mail.alerts.newest(other.id)] == [1]
+
+
 def test_another_url_counts_after_a_restart_too(mail, check):
     mail.outcomes = [FAILED]
     mail.delivery.start()

@@ -105,6 +105,23 @@ def test_an_alert_that_waits_for_its_turn_is_not_counted_again_at_another_url(ma
     assert [url for url, _, _ in mail.posted] == [HOOK, f"{HOOK}/2"]
 
 
+def test_an_alert_that_waits_for_its_turn_goes_on_waiting_when_a_test_is_delivered(mail, check, monkeypatch):
+    monkeypatch.setattr(allowance, "ALERTS_AN_HOUR", 1)
+    mail.delivery.start()
+    mail.record(check, OVERDUE, RECOVERED)
+    mail.settled(1)
+    wait_until(lambda: is_held(mail, check))
+    mail.pass_time(1200)
+    mail.record(check, "check.test")
+    mail.settled(2)
+    assert is_held(mail, check)
+    mail.pass_time(2399)
+    assert len(mail.posted) == 2
+    mail.pass_time(1)
+    mail.settled(3)
+    assert mail.states(check) == ["delivered"] * 3
+
+
 def test_an_alert_that_waits_for_its_turn_is_not_counted_again_when_delivery_begins_again(mail, check, monkeypatch):
     send_until_one_is_held(mail, check, 4)
     for server in ("the standby", "another one"):

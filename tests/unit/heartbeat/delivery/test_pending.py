@@ -168,3 +168,5 @@ def test_thousands_that_wait_are_read_though_postgresql_has_counted_none(heart, 
     late = [Check.from_row(row) for row in rows]
     database.write(lambda transaction: heart.alerts.record(transaction, OVERDUE, late, int(heart.clock())))
     assert alerts.newest_seqs()[0] > newest
+    results = [heart.attempt(one.seq, "delivered", 200, None, None, HOOK, 0) for one in alerts.after(0) if one.is_first]
+    assert heart.alerts.store(results, 1) == (set(), set())

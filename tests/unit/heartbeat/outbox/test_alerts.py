@@ -593,7 +593,7 @@ def test_many_results_are_stored_in_few_statements_each_as_if_it_were_the_only_o
     # To another URL, and again what others have stored meanwhile.
     many[0] = many[0]._replace(webhook_url="https://old.example/x", state="failed")
     many[1] = many[1]._replace(before=1)
-    (moved, failed), statements = mail.database.write(store)
+    (moved, failed, _), statements = mail.database.write(store)
     for one in results(range(count + 1, count + 4)):
         mail.alerts.store([one], int(mail.clock()))
     assert statements <= 12
