@@ -64,7 +64,7 @@ def credit_of_slow_work() -> None:
 
 def alerts_out_of_order() -> None:
     """Of the alerts that wait for a check the newest is sent first."""
-    disk.REWRITTEN.append(("min(older.seq", "max(older.seq"))
+    disk.REWRITTEN.append(("min(alerts.seq", "max(alerts.seq"))
 
 
 def revocation_half_done() -> None:
@@ -124,7 +124,7 @@ def outage_counted_twice() -> None:
 
 def test_behind_a_failing_alert() -> None:
     """A test alert waits for the alerts before it."""
-    disk.REWRITTEN.append(("older.outage IS NULL", "1"))
+    disk.REWRITTEN.append(("GROUP BY alerts.check_id, alerts.outage IS NULL", "GROUP BY alerts.check_id"))
 
 
 def outage_waits_after_a_test() -> None:
