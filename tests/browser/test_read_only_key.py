@@ -101,6 +101,16 @@ def test_it_is_made_replaced_and_ended_on_the_page(api, key, dashboard, open_tab
         expect(other.get_by_role("alert")).to_contain_text("not known here, or was revoked")
 
 
+def test_a_click_before_the_page_knows_whether_there_is_one_ends_none(api, key, reader, dashboard):
+    page, held = dashboard(key), []
+    page.route(re.compile("/key$"), lambda route: route.continue_() if held else held.append(route))
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_role("button", name="Make a read-only key").click()
+    expect(page.get_by_role("button", name="Make another one")).to_be_visible()
+    held[0].continue_()
+    assert api("GET", "key", key=reader)["scope"] == "read"
+
+
 def test_the_page_says_whom_to_ask_when_a_key_is_lost(server, open_tab):
     page = open_tab(f"{server.url}/dashboard")
     expect(page.locator("#sign-in")).to_contain_text("Lost your key? Ask the operator of this server")

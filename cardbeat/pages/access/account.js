@@ -120,6 +120,8 @@ async function share({ open, add }) {
     closeAnd(() => showIssued("Save the read-only key now", issued, false, () => (value ? open(value) : add())));
   };
   try {
+    // The dialog may not show yet whether there is one, which would end without a question.
+    showUse(await call("GET", "key", { key: value }));
     await (hasReader ? confirm(SHARE, make) : make());
   } catch (error) {
     showText(byId("account-error"), error.message);

@@ -92,7 +92,11 @@ def test_a_commit_of_the_tables_whose_wait_was_cancelled_is_not_taken_for_kept(p
             opened.result(20)
 
 
-def test_tables_are_made_over_a_slow_network_though_the_role_may_not_pause_in_a_transaction(postgresql, tmp_path):
+def test_tables_are_made_over_a_slow_network_though_the_role_may_not_pause_in_a_transaction(
+    postgresql, tmp_path, monkeypatch
+):
+    # It may also be busy.
+    monkeypatch.setattr(postgresql_connection, "COMMIT_SECONDS", 20)
     schema = postgresql.new_schema().rpartition("%3D")[2]
     options = f"-csearch_path%3D{schema}%20-cidle_in_transaction_session_timeout%3D5"
     with Proxy(postgresql.port) as proxy:
