@@ -71,7 +71,7 @@ class BoundedTlsSocket(BoundedSocket):
     _records: bytearray
     """What came, from the begin of a record that is not complete."""
     _said: bytearray
-    """The content of the records of the handshake that are complete."""
+    """The content of the records of the handshake that are complete. Both are dropped after it."""
 
     @classmethod
     def secured(cls, plain: BoundedSocket, context: ssl.SSLContext, host: str, turn: Turn = nullcontext) -> Self:
@@ -110,6 +110,7 @@ class BoundedTlsSocket(BoundedSocket):
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._records, self._said = bytearray(), bytearray()
         self._run(self._tls.do_handshake, turn, self._require_named_curves)
+        del self._records, self._said
         self.room += self._plain_room + self._plain_room // TLS_PART
 
     def _require_named_curves(self, received: bytearray) -> None:
@@ -134,8 +135,9 @@ class BoundedTlsSocket(BoundedSocket):
                 self._send()
                 count = super().recv_into(received)
                 if count:
-                    examine(received[:count])
-                    self._incoming.write(received[:count])
+                    data = received[:count]
+                    examine(data)
+                    self._incoming.write(data)
                 else:
                     self._incoming.write_eof()
             else:

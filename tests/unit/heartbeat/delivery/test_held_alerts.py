@@ -51,6 +51,15 @@ def send_until_one_is_held(mail, check, tests):
     wait_until(lambda: is_held(mail, check))
 
 
+def send_all_but_the_recovery(mail, check, monkeypatch):
+    """Deliver the one alert that the check may have in an hour; that of its recovery is held."""
+    monkeypatch.setattr(allowance, "ALERTS_AN_HOUR", 1)
+    mail.delivery.start()
+    mail.record(check, OVERDUE, RECOVERED)
+    mail.settled(1)
+    wait_until(lambda: is_held(mail, check))
+
+
 def test_beyond_its_limit_an_alert_of_a_key_waits_is_not_overdue_and_goes_out_later(mail, check):
     send_until_one_is_held(mail, check, 5)
     assert [alert["attempts"] for alert in mail.alerts.newest(check.id)] == [0, 0, 1, 1, 1]
@@ -89,11 +98,7 @@ def test_when_an_alert_of_a_locked_check_is_due_is_stored_later_and_after_those_
 
 
 def test_an_alert_that_waits_for_its_turn_is_not_counted_again_at_another_url(mail, check, monkeypatch):
-    monkeypatch.setattr(allowance, "ALERTS_AN_HOUR", 1)
-    mail.delivery.start()
-    mail.record(check, OVERDUE, RECOVERED)
-    mail.settled(1)
-    wait_until(lambda: is_held(mail, check))
+    send_all_but_the_recovery(mail, check, monkeypatch)
     for number in (1, 2):
         mail.pass_time(1200)
         found = mail.heart.read(check)
@@ -106,11 +111,7 @@ def test_an_alert_that_waits_for_its_turn_is_not_counted_again_at_another_url(ma
 
 
 def test_an_alert_that_waits_for_its_turn_goes_on_waiting_when_a_test_is_delivered(mail, check, monkeypatch):
-    monkeypatch.setattr(allowance, "ALERTS_AN_HOUR", 1)
-    mail.delivery.start()
-    mail.record(check, OVERDUE, RECOVERED)
-    mail.settled(1)
-    wait_until(lambda: is_held(mail, check))
+    send_all_but_the_recovery(mail, check, monkeypatch)
     mail.pass_time(1200)
     mail.record(check, "check.test")
     mail.settled(2)
