@@ -92,6 +92,7 @@ class Unlimited:
     """The permit of an attempt that has all the time there is, or so many seconds, and may go to any address."""
 
     key = "key"
+    is_granted = False
     is_brief = False
     address = None
 
@@ -142,8 +143,11 @@ def repeat(piece: bytes, first: bytes = b"", pause_seconds: float = 0.05, read: 
     return behave
 
 
-def over_tls(inner: Behaviour, tickets: int = 2, pem: Path = PEM) -> Behaviour:
+def over_tls(
+    inner: Behaviour, tickets: int = 2, pem: Path = PEM, least: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+) -> Behaviour:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = least
     context.load_cert_chain(pem)
     context.num_tickets = tickets
 

@@ -94,7 +94,7 @@ def test_no_redirect_is_followed(status):
 def test_no_trickle_outlasts_the_deadline(behaviour, wrapped):
     with Receiver(over_tls(behaviour) if wrapped else behaviour) as receiver:
         url = receiver.url.replace("http:", "https:") if wrapped else receiver.url
-        outcome = post(url, seconds=0.2, tls=trust())
+        outcome = post(url, seconds=0.2, trust=trust)
         assert not receiver.released.is_set()
     assert outcome.error == TOO_LATE
 
@@ -178,7 +178,7 @@ def test_once_connected_all_the_time_left_is_for_the_handshake(eight, monkeypatc
         BoundedSocket, "recv_into", lambda plain, *rest: [receive(plain, *rest), given.append(plain.gettimeout())][0]
     )
     with Receiver(over_tls(answer())) as receiver:
-        assert post(f"https://receiver.test:{receiver.port}/", resolver=eight, tls=trust(), seconds=80) == Outcome(204)
+        assert post(f"https://receiver.test:{receiver.port}/", resolver=eight, trust=trust, seconds=80) == Outcome(204)
     assert given[0] > 40
 
 
@@ -263,10 +263,27 @@ def test_a_certificate_with_a_curve_of_its_own_is_refused_before_it_is_decoded(p
 
 
 def test_receivers_speak_tls_1_2_which_shows_their_certificates():
-    tls = Sender().tls
+    tls = Sender().tls(False)
     assert tls.maximum_version == ssl.TLSVersion.TLSv1_2
     # Nor are there others later, which it would hide.
     assert ssl.OP_NO_RENEGOTIATION in tls.options
+
+
+@pytest.mark.parametrize(
+    ("granted", "outcome"),
+    [
+        (False, Outcome(error="The receiver wants TLS 1.3, which is only for keys in another tier than `free`.")),
+        (True, Outcome(204)),
+    ],
+)
+def test_a_receiver_of_a_key_whose_tier_the_operator_chose_may_want_tls_1_3(granted, outcome):
+    """It may know no other, as in Mozilla's modern configuration."""
+    permit = Unlimited(10)
+    permit.is_granted = granted
+    sender = Sender(allow_private=True, resolver=resolver("127.0.0.1"), trust=trust)
+    with Receiver(over_tls(answer(), least=ssl.TLSVersion.TLSv1_3)) as receiver:
+        url = f"https://receiver.test:{receiver.port}/"
+        assert sender.post(url, HEADERS, b"{}", permit) == outcome
 
 
 @pytest.mark.parametrize(("copies", "status"), [(10, 204), (90, None)])
@@ -276,13 +293,13 @@ def test_a_chain_of_certificates_is_read_to_16_kib(copies, status, tmp_path):
     pem.write_text(text + text[text.index("-----BEGIN CERT") :] * copies)
     with Receiver(over_tls(answer(), pem=pem)) as receiver:
         url = f"https://receiver.test:{receiver.port}/"
-        assert post(url, resolver=resolver("127.0.0.1"), tls=trust()).status == status
+        assert post(url, resolver=resolver("127.0.0.1"), trust=trust).status == status
 
 
 def test_only_one_of_all_receivers_makes_this_host_compute_at_a_time_and_none_while_it_is_waited_for(monkeypatch):
     """A chain of certificates takes some ms. Of hundreds at once pings came 0.9 s late, and now 30 ms."""
     computing, waiting = [], []
-    sender = Sender(allow_private=True, resolver=resolver("127.0.0.1"), tls=trust())
+    sender = Sender(allow_private=True, resolver=resolver("127.0.0.1"), trust=trust)
 
     def noted(real, seen):
         return lambda *of: seen.append(sender.computing._taken_at is not None) or real(*of)
@@ -301,7 +318,7 @@ def test_only_one_of_all_receivers_makes_this_host_compute_at_a_time_and_none_wh
 def test_tls_goes_to_the_vetted_address_under_the_name():
     with Receiver(over_tls(answer())) as receiver:
         url = f"https://receiver.test:{receiver.port}/"
-        assert post(url, resolver=resolver("127.0.0.1"), tls=trust()) == Outcome(204)
+        assert post(url, resolver=resolver("127.0.0.1"), trust=trust) == Outcome(204)
     assert receiver.received[0].headers["sni"] == "receiver.test"
     assert receiver.received[0].headers["host"] == f"receiver.test:{receiver.port}"
 
@@ -310,7 +327,7 @@ def test_tls_goes_to_the_vetted_address_under_the_name():
 def test_a_certificate_that_is_not_trusted_or_for_another_name_gets_nothing(name, trusted):
     with Receiver(over_tls(answer())) as receiver:
         url = f"https://{name}:{receiver.port}/"
-        outcome = post(url, resolver=resolver("127.0.0.1"), tls=trust() if trusted else None)
+        outcome = post(url, resolver=resolver("127.0.0.1"), **({"trust": trust} if trusted else {}))
     assert outcome.error == "The receiver's certificate is not valid or not trusted."
     assert receiver.received == []
 
@@ -438,7 +455,7 @@ def test_a_body_in_many_small_pieces_is_not_read_to_its_end(behaviour, wrapped):
     """Hundreds of couriers read at once: 3,000 such answers took all CPU for minutes, and pings came 1 s late."""
     with Receiver(over_tls(behaviour) if wrapped else behaviour) as receiver:
         url = f"http{'s' * wrapped}://receiver.test:{receiver.port}/"
-        assert post(url, resolver=resolver("127.0.0.1"), tls=trust()) == Outcome(200)
+        assert post(url, resolver=resolver("127.0.0.1"), trust=trust) == Outcome(200)
 
 
 def test_single_bytes_take_as_much_room_as_some():
@@ -452,9 +469,10 @@ def test_single_bytes_take_as_much_room_as_some():
             bounded.recv_into(bytearray(10))
 
 
-def test_a_receiver_chooses_no_large_numbers_for_the_handshake():
+@pytest.mark.parametrize("granted", [False, True])
+def test_a_receiver_chooses_no_large_numbers_for_the_handshake(granted):
     """One of TLS 1.2 with 10,000 bits took 0.9 s of CPU, one of TLS 1.3 with 8,192 bits 0.15 s."""
-    tls, hello = Sender().tls, ssl.MemoryBIO()
+    tls, hello = Sender().tls(granted), ssl.MemoryBIO()
     assert {cipher["kea"] for cipher in tls.get_ciphers()} == {"kx-any", "kx-ecdhe"}
     with pytest.raises(ssl.SSLWantReadError):
         tls.wrap_bio(ssl.MemoryBIO(), hello, server_hostname="receiver.test").do_handshake()

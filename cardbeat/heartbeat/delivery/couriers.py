@@ -197,6 +197,7 @@ class _Permit:
         self._queue = queue
         self._enter = enter
         self.key = queue.key
+        self.is_granted = queue.is_granted
 
     @property
     def seconds(self) -> float:

@@ -78,25 +78,18 @@ class Alerts:
                 drop_one_each(transaction, [alert.check_id for alert in alerts])
 
     def record_test(self, transaction: Transaction, check: Check, now: int) -> None:
-        """Store a test alert; the check's others that wait are due now. Raises `TooMany` as `take_test` does.
-
-        After a repair of the receiver it must not wait for an earlier one's next try.
-        """
+        """Store a test alert; others that wait are due now, as the receiver may be repaired. Raises as `take_test`."""
         take_test(transaction, check, now)
-        first = "SELECT min(seq) FROM alerts WHERE check_id = ? AND outage IS NULL AND state = 'pending'"
-        if transaction.execute(
-            f"UPDATE alerts SET next_attempt_at = ? WHERE seq = ({first})", (now, check.id)
-        ).rowcount:
-            self._note_moves(transaction, [check.id])
+        self.move(transaction, check.id, now, "AND outage IS NULL")
         self.record(transaction, TEST, [check], now)
 
-    def move(self, transaction: Transaction, check_id: str, due_at: int | None) -> None:
-        """Make a check's first unfinished alert and test due at this time, at its new webhook URL.
+    def move(self, transaction: Transaction, check_id: str, due_at: int | None, among: str = "") -> None:
+        """Make a check's first unfinished alert and test due at this time, at its present webhook URL.
 
-        Earlier attempts still count. `due_at` is None if the check has no URL now: its alerts wait for one. Call
-        `Delivery.wake` after the commit.
+        Earlier attempts still count. `due_at` is None if the check has no URL now: its alerts wait for one. `among` is
+        a further condition. Call `Delivery.wake` after the commit.
         """
-        first = "SELECT min(seq) FROM alerts WHERE check_id = ? AND state = 'pending' GROUP BY outage IS NULL"
+        first = f"SELECT min(seq) FROM alerts WHERE check_id = ? AND state = 'pending' {among} GROUP BY outage IS NULL"
         sql = f"UPDATE alerts SET next_attempt_at = ? WHERE seq IN ({first})"
         if transaction.execute(sql, (due_at, check_id)).rowcount:
             self._note_moves(transaction, [check_id])

@@ -16,6 +16,10 @@ class Permit(Protocol):
         """The key whose alert it is: lookups of names are shared fairly among keys."""
 
     @property
+    def is_granted(self) -> bool:
+        """Whether the operator chose the tier of that key. Then its receivers may use TLS 1.3."""
+
+    @property
     def seconds(self) -> float:
         """Time for the whole attempt: lookup, connection, TLS, sending and the whole answer."""
 

@@ -12,7 +12,7 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cardbeat.bounded_socket import BoundedSocket, BoundedTlsSocket, seconds_left
@@ -23,12 +23,15 @@ from cardbeat.heartbeat.webhooks.resolver import Resolver, family_of, is_own
 from cardbeat.heartbeat.webhooks.target import PRIVATE, BadTarget, IpAddress, address_name, allowed, parse, refusal_of
 from cardbeat.host.descriptors import raise_if_lacking
 
+Trust = Callable[[], ssl.SSLContext]
+
 ANSWER_BYTES = 64 * 1024
 ANSWER_LINES = 128
 """Lines that are read: of heads, also of informational answers, and between chunks of a body. Each takes CPU."""
 CIPHERS, CURVE = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:!SHA1", "prime256v1"
 """Of TLS 1.2, and the one curve. Where a receiver may ask for large numbers, a handshake takes 0.15 to 0.9 s of CPU,
-which no deadline ends; with numbers in its certificates 10 s. TLS 1.3 hides these from us until they are decoded."""
+which no deadline ends; with numbers in its certificates 10 s. TLS 1.3 hides these from us until they are decoded, so it
+is only for keys whose tier the operator chose."""
 HEARD = (b"http/", b"content-length:", b"transfer-encoding:", b"connection:", b"retry-after:")
 """The lines of a head that are read: Python parses a `Content-Type` of 64 KB for 2 s."""
 ADDRESSES = 8
@@ -38,39 +41,27 @@ ADDRESSES = 8
 _NOT_PUBLIC = "The host's name leads to no public address."
 _NEVER = "The host's name leads to a reserved address, which is never requested."
 _NO_ADDRESS = "The host's name has no address."
+_ONLY_NEWER = "The receiver wants TLS 1.3, which is only for keys in another tier than `free`."
 _TOO_LATE = f"There was no complete answer within {LONG_SECONDS:g} seconds."
 
 
 class Sender:
     """Posts webhooks. Safe for any number of threads.
 
-    Without `tls`, a context with the system's trusted certificates is used.
+    `trust` makes a TLS context, by default one with the system's trusted certificates.
     """
 
     def __init__(
-        self, allow_private: bool = False, resolver: Resolver | None = None, tls: ssl.SSLContext | None = None
+        self, allow_private: bool = False, resolver: Resolver | None = None, trust: Trust = ssl.create_default_context
     ) -> None:
         self._allow_private = allow_private
         self._resolver = resolver or Resolver()
-        self._trust = tls
+        self.tls = functools.cache(functools.partial(_context, trust))
         # A bare opener: the default one follows redirects, reads files and uses proxies from the environment.
         self._opener = urllib.request.OpenerDirector()
         self._opener.add_handler(_Handler(self))
         self.computing = FairLock()
         """Held for each step of a handshake, by key: where hundreds shake hands, the rest of the server has a core."""
-
-    @functools.cached_property
-    def tls(self) -> ssl.SSLContext:
-        """The TLS context, made at the first https URL because reading the certificates takes tens of milliseconds.
-
-        Two threads may make one each at the same moment; that does no harm.
-        """
-        context = self._trust or ssl.create_default_context()
-        context.set_ciphers(CIPHERS)
-        context.set_ecdh_curve(CURVE)
-        context.maximum_version = ssl.TLSVersion.TLSv1_2
-        context.options |= ssl.OP_NO_RENEGOTIATION
-        return context
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
         """Make one attempt of at most `permit.seconds`. Failures are returned as an outcome.
@@ -126,11 +117,11 @@ class Sender:
             addresses, refused = [ipaddress.ip_address(host)], PRIVATE
         except ValueError:
             addresses, refused = self._looked_up(host, deadline, key), _NEVER if self._allow_private else _NOT_PUBLIC
-        if not all(allowed(address, self._allow_private) for address in addresses):
+        tried = addresses[:ADDRESSES]
+        is_allowed = all(allowed(address, self._allow_private) for address in addresses)
+        if not is_allowed or (not self._allow_private and any(map(is_own, tried))):
             raise BadTarget(refused)
-        if not self._allow_private and any(map(is_own, addresses[:ADDRESSES])):
-            raise BadTarget(refused)
-        return addresses[:ADDRESSES]
+        return tried
 
     def _looked_up(self, host: str, deadline: float, key: str) -> list[IpAddress]:
         try:
@@ -145,14 +136,10 @@ class _Handler(urllib.request.AbstractHTTPHandler):
         self._sender = sender
 
     def http_open(self, request: "_Request") -> http.client.HTTPResponse:
-        return self._opened(_Connection, request)
-
-    def https_open(self, request: "_Request") -> http.client.HTTPResponse:
-        return self._opened(_TlsConnection, request)
-
-    def _opened(self, kind: "type[_Connection]", request: "_Request") -> http.client.HTTPResponse:
+        kind = _TlsConnection if request.type == "https" else _Connection
         return self.do_open(kind, request, sender=self._sender, permit=request.permit)  # type: ignore[arg-type]
 
+    https_open = http_open
     http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
 
 
@@ -216,7 +203,18 @@ class _TlsConnection(_Connection):
     def connect(self) -> None:
         super().connect()
         turn = functools.partial(self._sender.computing.held, self._permit.key, self.sock.deadline)
-        self.sock = BoundedTlsSocket.secured(self.sock, self._sender.tls, self.host, turn)
+        self.sock = BoundedTlsSocket.secured(self.sock, self._sender.tls(self._permit.is_granted), self.host, turn)
+
+
+def _context(trust: Trust, is_granted: bool) -> ssl.SSLContext:
+    """The TLS context for a key. Slow, because it reads the certificates: tens of milliseconds."""
+    context = trust()
+    context.set_ciphers(CIPHERS)
+    context.set_ecdh_curve(CURVE)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    if not is_granted:
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
 
 def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -> BoundedSocket:
@@ -263,4 +261,6 @@ def _sentence(reason: object) -> str:
     """A sentence for the alert's history. It names no address, so it tells nothing about the internal network."""
     if isinstance(reason, BadTarget):
         return str(reason)
+    if getattr(reason, "reason", None) == "TLSV1_ALERT_PROTOCOL_VERSION":
+        return _ONLY_NEWER
     return next((sentence for kind, sentence in _ERROR_SENTENCES if isinstance(reason, kind)), "The connection failed.")

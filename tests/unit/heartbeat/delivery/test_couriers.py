@@ -3,6 +3,7 @@
 import ipaddress
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -259,6 +260,21 @@ def test_a_post_that_may_not_be_long_is_made_anew_as_one_that_may(changed):
     couriers.send_out()
     assert sorted(brought_back(couriers, 2)) == [1, 2]
     assert attempts == [(1, False, 10, "key"), (2, True, 2, "key"), (2, False, 10, "key")]
+
+
+@pytest.mark.parametrize("granted", [True, False])
+def test_a_post_knows_whether_the_operator_chose_the_tier_of_its_key(couriers, courier, granted):
+    permits = []
+
+    def attempt(queue, permit):
+        permits.append(permit.is_granted)
+        return Result(queue)
+
+    courier.attempt = attempt
+    couriers.add([replace(queue(1), is_granted=granted)])
+    couriers.send_out()
+    assert brought_back(couriers, 1) == [1]
+    assert permits == [granted]
 
 
 FULL, SLOW = "127.0.0.1", "127.0.0.2"
