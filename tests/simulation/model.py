@@ -365,11 +365,13 @@ class Model:
     def removed(self, alert: Told) -> None:
         check = self.checks.get(alert.check_id)
         outage = self._outage_of.get(alert.check_id)
-        # A reminder gives way to the next one and to the recovery, and a change or a snooze may drop it.
-        is_dropped = outage is None or outage.newest != alert.id or (check and check.touched_at >= alert.recorded_at)
+        # A reminder gives way to the next one and to the recovery, and a change or a snooze may drop it: also a change
+        # whose owner gave up, which a server makes when it is no longer suspended.
+        is_touched = check is not None and (check.touched_at >= alert.recorded_at or len(check.repeats) > 1)
+        is_dropped = outage is None or outage.newest != alert.id or is_touched
         is_reminder = alert.type == "check.reminder"
         self.require(
-            check is None or check.may_be_gone or bool(is_reminder and is_dropped), "an alert is lost", (alert, check)
+            check is None or check.may_be_gone or (is_reminder and is_dropped), "an alert is lost", (alert, check)
         )
 
     def require_in_order(self, waiting: Iterable[tuple[str, str]]) -> None:

@@ -13,6 +13,7 @@ from cardbeat.errors import Refusal
 from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Courier, Result
 from cardbeat.heartbeat.delivery.lanes import CheckQueue, Lanes
+from cardbeat.heartbeat.delivery.places import PARTS
 from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Late, Postponed
 
 log = logging.getLogger(__name__)
@@ -209,7 +210,7 @@ class _Permit:
 
     @property
     def address(self) -> str | None:
-        address = self._queue.places[2:]
+        address = self._queue.places[PARTS:]
         return address[0].name if address else None
 
     def enter(self, address: str) -> bool:

@@ -10,7 +10,7 @@ from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 
 from cardbeat.concurrency.fair_queue import FairQueue
-from cardbeat.heartbeat.delivery.places import NEW, QUICK, SLOW, Memory, Place, Places, remember
+from cardbeat.heartbeat.delivery.places import NEW, PARTS, QUICK, SLOW, Memory, Place, Places, remember
 from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS
 
 KEPT_SHARE = 4
@@ -49,7 +49,7 @@ class CheckQueue:
     is_long: bool = False
     """Whether its post may take `LONG_SECONDS`."""
     places: "list[Place[CheckQueue]]" = field(default_factory=list)
-    """Its host and then, once known, the address that is posted to, two places each; empty while no post runs."""
+    """Its host and then, once known, the address that is posted to, `PARTS` of each; empty while no post runs."""
     woken_by: "tuple[Place[CheckQueue], int] | None" = None
     """The place where it waited and is tried now, and the pace with which it waited."""
     crowded: str | None = None
@@ -64,6 +64,11 @@ class CheckQueue:
     """Whether a post runs for it, or has ended and is not recorded yet."""
     is_replaced: bool = False
     """Whether another queue replaced it because its check was moved. It is never posted for."""
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Keys whose tier the operator chose come first, then those that were registered first."""
+        return not self.is_granted, self.registered_at
 
 
 class Lanes:
@@ -122,10 +127,10 @@ class Lanes:
 
         If no address has room, `postpone` must follow: the queue then waits for the first one.
         """
-        before = queue.places[2:]
+        before = queue.places[PARTS:]
         if before and before[0].name == address:
             return True
-        del queue.places[2:]
+        del queue.places[PARTS:]
         self._leave(before, queue.is_long)
         places = self._addresses.at(address, queue.port)
         if not all(place.has_room(queue.pace == SLOW) for place in places):

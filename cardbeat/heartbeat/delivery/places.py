@@ -1,39 +1,57 @@
 """The hosts and the addresses that alerts are posted to: the posts that run at each, and what waits for room there.
 
-Each counts as a whole, and each of its ports for itself: a port that never answers must not hold up the others.
+Each counts as a whole, and each of its ports for itself: a port that never answers must not hold up the others. Nor may
+many of them, so ports that have not answered count together too.
 """
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from heapq import nsmallest
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 QUICK, NEW, SLOW = range(3)
 """The pace of a receiver, which is a host of a key, at its last post. A receiver that did not answer is new again."""
 
 POSTS_EACH = 4
 """Most posts at once to one host, and to one address; to one of its ports it is one until the port has answered."""
-LONG_POSTS_EACH = 2
-"""Most of these that may be long."""
+LONG_POSTS_EACH = 3
+"""Most of these that may be long: two to ports that have answered, two to others."""
+UNANSWERED_EACH = 3
+"""Most posts at once to ports of one host or address that have not answered."""
 WOKEN = 32
 """Most items of each pace that are tried when a place has room again, one of each key."""
+RANKED = 1000
+"""Most keys of each pace that are compared for it: with more, each end of a post would take milliseconds."""
 REMEMBERED = 10_000
 """Most names in each memory."""
 
-T = TypeVar("T")
+ANSWERED: Final = "answered"
+UNANSWERED: Final = "unanswered"
+PARTS = 3
+"""The port of a host or an address, all ports that have answered, or have not, and the whole."""
+
+
+class Ranked(Protocol):
+    """What waits. Of keys that had no turn at a place yet, the lowest rank is next."""
+
+    @property
+    def rank(self) -> tuple[bool, float]: ...
+
+
+T = TypeVar("T", bound=Ranked)
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class Place(Generic[T]):
-    """A host or an address, or one of its ports: the posts that run there, and what waits for room."""
+    """A host or an address, or some of its ports: the posts that run there, and what waits for room."""
 
-    __slots__ = ("_answered", "_brief", "_long", "_port", "_tried", "_used", "_waiting", "name")
+    __slots__ = ("_answered", "_brief", "_long", "_part", "_served", "_tried", "_used", "_waiting", "name")
 
-    def __init__(self, name: str, port: int | None, used: "Used[T]", answered: "Answered") -> None:
+    def __init__(self, name: str, part: "Part", used: "Used[T]", answered: "Answered") -> None:
         self.name = name
-        self._port = port
-        """None for the whole."""
+        self._part = part
         self._used = used
         self._answered = answered
         self._brief = 0
@@ -42,13 +60,18 @@ class Place(Generic[T]):
         """By pace and key: the keys in the order of their turns, each with its items, also while one is being tried."""
         self._tried: set[tuple[str, int]] = set()
         """The keys of which an item of this pace is being tried."""
+        self._served: set[tuple[str, int]] = set()
+        """The keys that had a turn with this pace since the place was idle."""
 
     def has_room(self, is_long: bool) -> bool:
-        posts = POSTS_EACH if self._port is None or (self.name, self._port) in self._answered else 1
-        return self._brief + self._long < posts and not (is_long and self._long >= LONG_POSTS_EACH)
+        posts = UNANSWERED_EACH if self._part == UNANSWERED else POSTS_EACH
+        if isinstance(self._part, int) and (self.name, self._part) not in self._answered:
+            posts = 1
+        long_posts = LONG_POSTS_EACH if self._part is None else LONG_POSTS_EACH - 1
+        return self._brief + self._long < posts and not (is_long and self._long >= long_posts)
 
     def enter(self, is_long: bool) -> None:
-        self._used[self.name, self._port] = self
+        self._used[self.name, self._part] = self
         self._long += is_long
         self._brief += not is_long
 
@@ -58,24 +81,34 @@ class Place(Generic[T]):
 
     def answered(self) -> None:
         """Note that a post was answered."""
-        if self._port is not None:
-            remember(self._answered, (self.name, self._port), True)
+        if isinstance(self._part, int):
+            remember(self._answered, (self.name, self._part), True)
 
     def wait(self, key: str, item: T, pace: int) -> None:
-        self._used[self.name, self._port] = self
+        self._used[self.name, self._part] = self
         self._waiting[pace].setdefault(key, deque()).append(item)
 
     def woken(self) -> Iterator[tuple[T, int]]:
-        """Items to try if there is room, each with its pace. `tried` must follow for each."""
+        """Items to try if there is room, each with its pace. `tried` must follow for each.
+
+        Keys that had no turn here yet come before the others: those whose receivers never answer have had theirs.
+        """
         for pace, waiting in enumerate(self._waiting):
             if waiting and self.has_room(pace == SLOW):
-                for key in islice((key for key in waiting if (key, pace) not in self._tried), WOKEN):
+                untried = (key for key in waiting if (key, pace) not in self._tried)
+                turns = {key: self._turn(key, pace) for key in islice(untried, RANKED)}
+                for key in nsmallest(WOKEN, turns, key=turns.__getitem__):
                     self._tried.add((key, pace))
                     yield waiting[key].popleft(), pace
+
+    def _turn(self, key: str, pace: int) -> tuple[bool, bool, float]:
+        return (True, False, 0.0) if (key, pace) in self._served else (False, *self._waiting[pace][key][0].rank)
 
     def tried(self, key: str, pace: int, entered: bool) -> None:
         """End the try of an item. If it has not entered, it waits again, and its key keeps its turn."""
         self._tried.discard((key, pace))
+        if entered:
+            self._served.add((key, pace))
         waiting = self._waiting[pace]
         if (entered or not waiting[key]) and (items := waiting.pop(key)):
             waiting[key] = items
@@ -83,12 +116,14 @@ class Place(Generic[T]):
     def forget_if_idle(self) -> None:
         """Drop the place from those in use if nothing runs or waits there."""
         if not (self._brief or self._long or any(self._waiting)):
-            self._used.pop((self.name, self._port), None)
+            self._used.pop((self.name, self._part), None)
 
 
+Part = int | str | None
+"""A port, `ANSWERED` or `UNANSWERED`, or None for the whole."""
 Answered = OrderedDict[tuple[str, int], bool]
-Used = dict[tuple[str, int | None], Place[T]]
-"""Places by name and port, while anything runs or waits there."""
+Used = dict[tuple[str, Part], Place[T]]
+"""Places by name and part, while anything runs or waits there."""
 
 
 class Places(Generic[T]):
@@ -99,8 +134,9 @@ class Places(Generic[T]):
         self._answered = Answered()
 
     def at(self, name: str, port: int) -> list[Place[T]]:
-        """The port of a host or an address, and then the whole."""
-        return [self._used.get((name, part)) or Place(name, part, self._used, self._answered) for part in (port, None)]
+        """The `PARTS` of a host or an address that a post takes room of."""
+        parts = port, ANSWERED if (name, port) in self._answered else UNANSWERED, None
+        return [self._used.get((name, part)) or Place(name, part, self._used, self._answered) for part in parts]
 
 
 def remember(memory: OrderedDict[K, V], name: K, value: V, most: int = REMEMBERED) -> None:
