@@ -1,6 +1,7 @@
 """Stored cards: a sealed PNG file for each request target, up to a number of bytes, and an index of them."""
 
 import contextlib
+import errno
 import hashlib
 import logging
 import os
@@ -173,6 +174,8 @@ class Store:
         try:
             signature = self._write(name, card.png)
         except OSError as error:
+            if error.errno == errno.EDQUOT:
+                self._reserve.note_quota()
             log.error("can't store a card in %s: %s", self.folder, error.strerror)
             return None
         self._used[name] = self._clock()

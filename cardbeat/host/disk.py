@@ -16,6 +16,7 @@ RESERVE_BYTES = 64 * 1024 * 1024
 SMALL_DISK_SHARE = 20  # on a disk below 1.28 GB the reserve is one twentieth of the disk
 LOOK_SECONDS = 1.0  # free space is asked of the system at most once in this time
 RETRY_AFTER_SECONDS = 60
+QUOTA_SECONDS = 60.0  # the system tells nothing of quotas: after one was met, nothing counts as free for this time
 
 
 @dataclass(eq=False, repr=False)
@@ -33,6 +34,7 @@ class Reserve:
     # Read and written by any thread, without a lock: at worst two threads ask, or log, at the same moment.
     _looked_at: float = -inf
     _is_low: bool = False
+    _at_quota_until: float = -inf
     bytes: int = RESERVE_BYTES
     """The reserve, as of the last look."""
     owed: int = 0
@@ -61,6 +63,12 @@ class Reserve:
         """Let the next call of `is_low` ask the system."""
         self._looked_at = -inf
 
+    def note_quota(self) -> None:
+        """Note that a quota is used up, whatever the system tells."""
+        log.warning("a quota of the disk is used up")
+        self._at_quota_until = self._monotonic() + QUOTA_SECONDS
+        self.look_again()
+
     def require(self) -> None:
         """Raise `Unavailable` 503 if the disk is low. Call before anything new is stored."""
         if self.is_low():
@@ -72,6 +80,8 @@ class Reserve:
         except OSError:
             self._is_low, self.free_bytes = False, inf
             return
+        if self._monotonic() < self._at_quota_until:
+            self.free_bytes = 0
         self.bytes = min(RESERVE_BYTES, total // SMALL_DISK_SHARE)
         was_low, self._is_low = self._is_low, self.free_bytes < self.bytes + self.owed
         if self._is_low and not was_low:

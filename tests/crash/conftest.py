@@ -29,6 +29,7 @@ class Faults:
         self.clock_offset = folder / "clock-offset"
         self.synced = folder / "synced"
         self.disk = folder / "disk-faults"
+        self.quota = folder / "quota"
 
     @contextlib.contextmanager
     def failing_syncs(self):
@@ -73,6 +74,7 @@ def faults(faulty_library, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNC_SECONDS", str(faults.sync_seconds))
     monkeypatch.setenv("CLOCK_OFFSET", str(faults.clock_offset))
     monkeypatch.setenv("DISK_FAULTS", str(faults.disk))
+    monkeypatch.setenv("QUOTA", str(faults.quota))
     return faults
 
 

@@ -4,7 +4,8 @@
    SYNCED_FOLDER      gets a copy of each database file as of its last sync: what a power cut would leave
    CLOCK_OFFSET       holds the seconds that the wall clock is off
    DISK_FAULTS        while this file is there: "SEED EVERY FOLDER": one of so many calls that change files below the
-                      folder fails, chosen by the seed: EIO, ENOSPC, EINTR, half a write, or success 0.2 s late */
+                      folder fails, chosen by the seed: EIO, ENOSPC, EINTR, half a write, or success 0.2 s late
+   QUOTA              once this file is there: "FOLDER": files below the folder grow by no more than others shrink */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -98,9 +100,44 @@ static int fails(int found)
     return found > 0;
 }
 
-#define WRITE(name, args, rest)                                                                                        \
+static atomic_long quota_left;
+
+/* Takes from the quota, or gives back, what the file changes by: whether there is so much. */
+static int is_over_quota(int fd, off_t size)
+{
+    char folder[4096] = "", link[64], path[4096];
+    struct stat before;
+    const char *flag = getenv("QUOTA");
+    int named = flag ? syscall(SYS_openat, AT_FDCWD, flag, O_RDONLY) : -1;
+    if (named < 0)
+        return 0;
+    ssize_t length = syscall(SYS_read, named, folder, sizeof folder - 1);
+    syscall(SYS_close, named);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t end = readlink(link, path, sizeof path - 1);
+    path[end > 0 ? end : 0] = 0;
+    if (length <= 0 || strncmp(path, folder, length) != 0 || fstat(fd, &before) != 0 || !S_ISREG(before.st_mode))
+        return 0;
+    long growth = size - before.st_size;
+    if (atomic_fetch_sub(&quota_left, growth) >= growth)
+        return 0;
+    atomic_fetch_add(&quota_left, growth);
+    errno = EDQUOT;
+    return 1;
+}
+
+static off_t end_of(int fd, off_t at, size_t size)
+{
+    struct stat now;
+    off_t end = at + size;
+    return fstat(fd, &now) == 0 && now.st_size > end ? now.st_size : end;
+}
+
+#define WRITE(name, args, at, rest)                                                                                        \
     ssize_t name args                                                                                                  \
     {                                                                                                                  \
+        if (is_over_quota(fd, end_of(fd, at, size)))                                                                   \
+            return -1;                                                                                                 \
         int found = fault_of(fd, 1);                                                                                   \
         if (fails(found))                                                                                              \
             return -1;                                                                                                 \
@@ -109,11 +146,14 @@ static int fails(int found)
         return syscall rest;                                                                                           \
     }
 
-WRITE(write, (int fd, const void *from, size_t size), (SYS_write, fd, from, size))
-WRITE(pwrite64, (int fd, const void *from, size_t size, off_t at), (SYS_pwrite64, fd, from, size, at))
-WRITE(pwrite, (int fd, const void *from, size_t size, off_t at), (SYS_pwrite64, fd, from, size, at))
+WRITE(write, (int fd, const void *from, size_t size), lseek(fd, 0, SEEK_CUR), (SYS_write, fd, from, size))
+WRITE(pwrite64, (int fd, const void *from, size_t size, off_t at), at, (SYS_pwrite64, fd, from, size, at))
+WRITE(pwrite, (int fd, const void *from, size_t size, off_t at), at, (SYS_pwrite64, fd, from, size, at))
 
-int ftruncate64(int fd, off_t size) { return fails(fault_of(fd, 0)) ? -1 : syscall(SYS_ftruncate, fd, size); }
+int ftruncate64(int fd, off_t size)
+{
+    return is_over_quota(fd, size) || fails(fault_of(fd, 0)) ? -1 : syscall(SYS_ftruncate, fd, size);
+}
 
 int ftruncate(int fd, off_t size) { return ftruncate64(fd, size); }
 

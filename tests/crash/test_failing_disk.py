@@ -1,6 +1,7 @@
 """A disk that fails at random: no acknowledged ping is lost, no command leaves half of its work, and all heals."""
 
 import contextlib
+import itertools
 import os
 import shutil
 import sqlite3
@@ -165,3 +166,22 @@ def test_a_card_is_whole_or_not_stored(start, faults, tmp_path):
             assert first.body == again.body
             shown = [a.body for a, u in zip(drawn, [u for u in urls for _ in range(2)], strict=True) if u == url]
             assert {body for body in shown if body.startswith(b"\x89PNG")} <= {first.body}
+
+
+def test_a_quota_that_is_used_up_is_a_full_disk(start, faults, tmp_path):
+    """Of quotas neither SQLite nor the system tells: pings were refused after some hundreds, and the start failed."""
+    data = tmp_path / "data"
+    server = start("--data", str(data), "--allow-private-webhooks")
+    key = checks_key(server)
+    checks = [new_check(server, key, webhook_url="http://127.0.0.1:9/") for _ in range(40)]
+    cards = ask(server, "POST", "/register").json["key"]
+    faults.quota.write_text(str(data))
+    with contextlib.closing(connect(server)) as connection:
+        for check, signal in itertools.product(checks, ["", "/fail"] * 5):
+            assert exchange(connection, "GET", f"/ping/{check['id']}{signal}").status == 200
+        assert exchange(connection, "GET", f"/og?title=a&key={cards}").status == 200
+    assert ask(server, "POST", "/register").json["code"] == "disk_low"
+    server.process.kill()
+    server.process.wait()
+    again = start("--data", str(data))
+    assert ask(again, "GET", f"/ping/{checks[0]['id']}").status == 200

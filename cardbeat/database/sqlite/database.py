@@ -84,13 +84,13 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)
             self._room.give_way_to_open()
-            with self._only_writer(time.monotonic()):
-                create_if_missing(self.path)
-            check(self.path)
-            self._writer = connect(self.path)
+            try:
+                self._writer = self._open()
+            except (sqlite3.DatabaseError, StartupError):
+                if not (self._room.is_at_quota() and self._room.give_way()):
+                    raise
+                self._writer = self._open()
             undo.callback(self._writer.close)
-            with self._only_writer(time.monotonic()):
-                self._migrate()
             # SQLite puts its own files beside the file that a link refers to.
             self._wal_path, shm_path = (Path(f"{os.path.realpath(self.path)}{end}") for end in ("-wal", "-shm"))
             self._opened = {path: path.stat() for path in (self.path, writer_lock)}
@@ -104,16 +104,30 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read", self._told))
         )
 
-    def _migrate(self) -> None:
-        """Bring the tables up to date. Raises `StartupError` while a server of an older version uses them."""
+    def _open(self) -> sqlite3.Connection:
+        """The connection that writes, its tables up to date.
+
+        Raises `StartupError` while a server of an older version uses them.
+        """
+        with self._only_writer(time.monotonic()):
+            create_if_missing(self.path)
+        check(self.path)
+        with contextlib.ExitStack() as undo:
+            writer = undo.enter_context(contextlib.closing(connect(self.path)))
+            with self._only_writer(time.monotonic()):
+                self._migrate(writer)
+            undo.pop_all()
+        return writer
+
+    def _migrate(self, writer: sqlite3.Connection) -> None:
         with contextlib.ExitStack() as held:
-            if is_behind(self._writer):
+            if is_behind(writer):
                 lease = FileLease(lock_path(self.path, DELIVERY_LOCK))
                 held.callback(lease.release)
                 if not lease.take():
                     found = f"a server of an older version uses {self.path}"
                     raise StartupError(f"{found}; stop it, and start the server with this version first")
-            migrate(self._writer)
+            migrate(writer)
 
     def create_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
         self.reserve.require()
@@ -163,7 +177,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
                 except sqlite3.DatabaseError as error:
                     # Once the database file has all that the -wal holds, as far as readers and the disk allow, the
                     # -wal needs no room to grow. The file may have to grow for that.
-                    if not is_full(error) or (attempt and not self._room.give_way(is_read * ROOM_BYTES // 2)):
+                    if not self._is_full(error) or (attempt and not self._room.give_way(is_read * ROOM_BYTES // 2)):
                         if is_read:
                             self._told.error(_READ_ON)
                         raise
@@ -173,6 +187,12 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
                         write.error = None
             # The callers have not been told yet: a file may have been removed during the transaction.
             self._require_in_place()
+
+    def _is_full(self, error: sqlite3.DatabaseError) -> bool:
+        """Whether the disk has no room for the -wal, the database file or the -shm, or a quota leaves none."""
+        code = getattr(error, "sqlite_errorcode", 0)
+        is_full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+        return is_full or (code == sqlite3.SQLITE_IOERR_WRITE and self._room.is_at_quota())
 
     def _transact(self, group: list[Write[Any]]) -> None:
         try:
@@ -243,11 +263,6 @@ def as_sqlite(message: str, code: int) -> sqlite3.OperationalError:
     error = sqlite3.OperationalError(message)
     error.sqlite_errorcode = code
     return error
-
-
-def is_full(error: sqlite3.DatabaseError) -> bool:
-    """Whether the disk has no room for the -wal, the database file or the -shm."""
-    return getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 
 def translated(error: Exception) -> Exception:

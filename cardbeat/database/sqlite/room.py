@@ -1,6 +1,7 @@
 """Space that is kept for pings and deletions: a file of the data folder that gives way while the disk is full."""
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 from typing import Final
@@ -53,6 +54,23 @@ class Room:
             self._bytes = max(min(size, least), size - STEP_BYTES)
             file.truncate(self._bytes)
             return size > least
+        return False
+
+    def is_at_quota(self) -> bool:
+        """Whether a quota lets the file grow by no step: for it SQLite has no error of its own, as for a full disk."""
+        if not os.path.isfile(self._path):
+            return False
+        with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
+            size = file.seek(0, os.SEEK_END)
+            try:
+                while (missing := size + STEP_BYTES - file.tell()) > 0:
+                    file.write(os.urandom(missing))
+            except OSError as error:
+                if error.errno == errno.EDQUOT:
+                    self._reserve.note_quota()
+                    return True
+            finally:
+                file.truncate(size)
         return False
 
     def give_way_to_open(self) -> None:
