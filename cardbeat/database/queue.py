@@ -301,18 +301,29 @@ class Readers(Generic[C]):
         # Only the holder of a slot takes from `_idle` or adds to it.
         self._slots = threading.BoundedSemaphore(READ_CONNECTIONS)
         self._idle: deque[C] = deque()
+        self._used: set[C] = set()
         self._is_closed = False
 
     @contextmanager
     def read(self) -> Iterator[C]:
         with self._slots, self._errors():
             connection = self._take()
+            self._used.add(connection)
             try:
                 yield connection
             finally:
+                self._used.remove(connection)
                 self._idle.append(connection)
                 if self._is_closed:
                     self.close()
+
+    def require_one(self) -> None:
+        """Open a connection if there is none. Raises as `connect` does."""
+        if not self._used and self._slots.acquire(blocking=False):
+            try:
+                self._idle.append(self._take())
+            finally:
+                self._slots.release()
 
     def _take(self) -> C:
         with suppress(IndexError):

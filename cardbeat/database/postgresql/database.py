@@ -130,6 +130,12 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _try(self, group: list[Write[Any]], *, may_repeat: bool) -> None:
         self._may_repeat = may_repeat
+        try:
+            self._readers.require_one()
+        except psycopg.Error:
+            # A node that writes but can't read would keep the lease and send nothing. Others may need this connection.
+            self._writer.connection.close()
+            raise
         connection = self._writer.connected()
         for write in group:
             write.error = None

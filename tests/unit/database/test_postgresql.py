@@ -166,6 +166,31 @@ def test_while_a_server_does_not_answer_nobody_waits_for_it(database, postgresql
     wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
 
 
+def test_who_cannot_read_writes_nothing_and_leaves_its_connection_to_others(database, postgresql, monkeypatch):
+    """Where connections lacked after a restart, a node could renew the lease and read nothing: no alert was sent."""
+    connected = postgresql_server.connect
+
+    def connect(url, *, only_reads=False):
+        if only_reads:
+            raise psycopg.OperationalError("remaining connection slots are reserved")
+        return connected(url)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(postgresql_server, "connect", connect)
+        database._readers.close()
+        database._readers._is_closed = False
+        assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
+        assert database._writer.connection.closed
+    wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
+    assert counted(database) == 1
+
+
+def test_a_connection_that_reads_is_enough_to_write(database, monkeypatch):
+    with database.read(), monkeypatch.context() as patch:
+        patch.setattr(postgresql_server, "connect", lambda *_, **__: connect_to_nobody())
+        database.write(count_up)
+
+
 def connect_to_nobody():
     raise psycopg.OperationalError("nobody there")
 
