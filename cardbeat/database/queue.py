@@ -337,6 +337,9 @@ class Readers(Generic[C]):
     def close(self) -> None:
         """Close the idle connections. One in use is closed by its thread."""
         self._is_closed = True
+        self.drop_idle()
+
+    def drop_idle(self) -> None:
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()

@@ -132,11 +132,12 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._may_repeat = may_repeat
         try:
             self._readers.require_one()
+            connection = self._writer.connected()
         except psycopg.Error:
-            # A node that writes but can't read would keep the lease and send nothing. Others may need this connection.
-            self._writer.connection.close()
+            # A node that writes but can't read would keep the lease and send nothing. Another may need its connections.
+            self._readers.drop_idle()
+            self._writer.give_back()
             raise
-        connection = self._writer.connected()
         for write in group:
             write.error = None
         self._found_locked = 0

@@ -177,12 +177,27 @@ def test_who_cannot_read_writes_nothing_and_leaves_its_connection_to_others(data
 
     with monkeypatch.context() as patch:
         patch.setattr(postgresql_server, "connect", connect)
-        database._readers.close()
-        database._readers._is_closed = False
+        database._readers.drop_idle()
         assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
         assert database._writer.connection.closed
     wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
     assert counted(database) == 1
+
+
+def test_who_cannot_write_leaves_its_idle_connections_to_others(database, monkeypatch):
+    connected = postgresql_server.connect
+
+    def connect(url, *, only_reads=False):
+        if only_reads:
+            return connected(url, only_reads=True)
+        raise psycopg.OperationalError("remaining connection slots are reserved")
+
+    database.write(count_up)
+    assert database._readers._idle
+    database._writer.connection.close()
+    monkeypatch.setattr(postgresql_server, "connect", connect)
+    assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
+    assert not database._readers._idle
 
 
 def test_a_connection_that_reads_is_enough_to_write(database, monkeypatch):
