@@ -33,6 +33,8 @@ MOST_PAGES = 5
 """Most pages of new alerts, and of those that are read again, in a round: results and posts must not wait for more."""
 BURST = 250
 """Alerts read in a round for which couriers make way: as many as one write of the sweep may store."""
+DAY_SECONDS, GROWN_DAYS = 86_400, 30
+"""A key of so many days weighs as much as an older one: 31 times what a new key does."""
 HELD_AT_ONCE, MOST_HELD_WRITES = 100, 5
 """Most held alerts whose times one write stores, and most such writes in a round. All pings wait for each of them."""
 
@@ -242,7 +244,9 @@ class Dispatcher:
                 queue = CheckQueue(one.check_seq, one.key_id, host, one.seq, port, one.is_test, one.id)
                 queue.is_reminder = one.is_reminder
                 queue.is_granted = one.is_granted
-                queue.registered_at = self._elapsed() + one.key_created_at - self._clock()
+                age_seconds = max(0.0, self._clock() - one.key_created_at)
+                queue.registered_at = self._elapsed() - age_seconds
+                queue.weight = 1 + min(GROWN_DAYS, age_seconds / DAY_SECONDS)
                 queue.is_counted = one.attempts > 0 or one.id in self._turns
                 turn_seconds = self._turns.get(one.id, -math.inf) - self._elapsed()
                 if turn_seconds > 0:

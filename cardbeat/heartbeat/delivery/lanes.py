@@ -44,6 +44,8 @@ class CheckQueue:
     """Whether the operator chose the tier of its key."""
     registered_at: float = -math.inf
     """When its key was registered, in seconds of a clock that only goes forward."""
+    weight: float = 1.0
+    """How many times the share of a new key its key has of the time at a place."""
     pace: int = NEW
     """The pace of its receiver when the queue was put into a lane."""
     is_long: bool = False
@@ -64,11 +66,6 @@ class CheckQueue:
     """Whether a post runs for it, or has ended and is not recorded yet."""
     is_replaced: bool = False
     """Whether another queue replaced it because its check was moved. It is never posted for."""
-
-    @property
-    def rank(self) -> tuple[bool, float]:
-        """Keys whose tier the operator chose come first, then those that were registered first."""
-        return not self.is_granted, self.registered_at
 
 
 class Lanes:
@@ -150,12 +147,18 @@ class Lanes:
 
     def done(self, queue: CheckQueue, seconds: float, answered: bool | None) -> None:
         """End the post for a taken queue: it took `seconds`, with or without an answer; None if nothing was sent."""
+        pace, places = self._pace_of(queue), queue.places
         if answered is not None:
             self._remember_pace(queue, SLOW if seconds >= BRIEF_SECONDS else QUICK if answered else NEW)
-        if answered:
-            for place in queue.places:
-                place.answered()
+        is_first = [place.answered() for place in places if answered]
+        for place in places:
+            place.charge(queue.key, seconds)
         self._end(queue, seconds)
+        if answered and (any(is_first) or pace != self._pace_of(queue)):
+            # What waits of its key waits where other rules hold now.
+            for place in places:
+                for waits in place.taken_out(queue.key):
+                    self.add(waits)
 
     def postpone(self, queue: CheckQueue, seconds: float) -> None:
         """End the post for a taken queue without a result: it found no room at an address, or had too little time.

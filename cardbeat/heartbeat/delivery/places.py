@@ -6,9 +6,11 @@ many of them, so ports that have not answered count together too.
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from heapq import nsmallest
 from itertools import islice
+from operator import itemgetter
 from typing import Final, Generic, Protocol, TypeVar
+
+from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS
 
 QUICK, NEW, SLOW = range(3)
 """The pace of a receiver, which is a host of a key, at its last post. A receiver that did not answer is new again."""
@@ -19,10 +21,10 @@ LONG_POSTS_EACH = 3
 """Most of these that may be long: two to ports that have answered, two to others."""
 UNANSWERED_EACH = 3
 """Most posts at once to ports of one host or address that have not answered."""
-WOKEN = 32
-"""Most items of each pace that are tried when a place has room again, one of each key."""
 RANKED = 1000
 """Most keys of each pace that are compared for it: with more, each end of a post would take milliseconds."""
+MUCH_SECONDS = 120.0
+"""Once the posts of a key took so long at a place, half of what all took is forgotten."""
 REMEMBERED = 10_000
 """Most names in each memory."""
 
@@ -33,10 +35,11 @@ PARTS = 3
 
 
 class Ranked(Protocol):
-    """What waits. Of keys that had no turn at a place yet, the lowest rank is next."""
+    """What waits, of a key whose tier the operator chose, or which was registered at this time and has this weight."""
 
-    @property
-    def rank(self) -> tuple[bool, float]: ...
+    is_granted: bool
+    weight: float
+    registered_at: float
 
 
 T = TypeVar("T", bound=Ranked)
@@ -47,7 +50,7 @@ V = TypeVar("V")
 class Place(Generic[T]):
     """A host or an address, or some of its ports: the posts that run there, and what waits for room."""
 
-    __slots__ = ("_answered", "_brief", "_long", "_part", "_served", "_tried", "_used", "_waiting", "name")
+    __slots__ = ("_answered", "_brief", "_long", "_part", "_spent", "_tried", "_used", "_waiting", "name")
 
     def __init__(self, name: str, part: "Part", used: "Used[T]", answered: "Answered") -> None:
         self.name = name
@@ -60,8 +63,8 @@ class Place(Generic[T]):
         """By pace and key: the keys in the order of their turns, each with its items, also while one is being tried."""
         self._tried: set[tuple[str, int]] = set()
         """The keys of which an item of this pace is being tried."""
-        self._served: set[tuple[str, int]] = set()
-        """The keys that had a turn with this pace since the place was idle."""
+        self._spent: dict[str, float] = {}
+        """The seconds that the posts of each key took here since the place was idle, halved now and then."""
 
     def has_room(self, is_long: bool) -> bool:
         posts = UNANSWERED_EACH if self._part == UNANSWERED else POSTS_EACH
@@ -79,36 +82,60 @@ class Place(Generic[T]):
         self._long -= is_long
         self._brief -= not is_long
 
-    def answered(self) -> None:
-        """Note that a post was answered."""
+    def charge(self, key: str, seconds: float) -> None:
+        """Note how long a post of a key took here."""
+        self._spent[key] = self._spent.get(key, 0.0) + seconds
+        if self._spent[key] > MUCH_SECONDS:
+            self._spent = {key: spent / 2 for key, spent in self._spent.items()}
+
+    def answered(self) -> bool:
+        """Note that a post was answered. Whether it is the first of this port."""
+        is_first = isinstance(self._part, int) and (self.name, self._part) not in self._answered
         if isinstance(self._part, int):
             remember(self._answered, (self.name, self._part), True)
+        return is_first
 
     def wait(self, key: str, item: T, pace: int) -> None:
         self._used[self.name, self._part] = self
         self._waiting[pace].setdefault(key, deque()).append(item)
 
-    def woken(self) -> Iterator[tuple[T, int]]:
-        """Items to try if there is room, each with its pace. `tried` must follow for each.
+    def taken_out(self, key: str) -> list[T]:
+        """What waits of a key, but what is being tried. It waits no longer."""
+        items: list[T] = []
+        for pace, waiting in enumerate(self._waiting):
+            if key in waiting:
+                items += waiting[key]
+                waiting[key].clear()
+                if (key, pace) not in self._tried:
+                    del waiting[key]
+        return items
 
-        Keys that had no turn here yet come before the others: those whose receivers never answer have had theirs.
+    def woken(self) -> Iterator[tuple[T, int]]:
+        """Items to try if there is room, each with its pace. `tried` must follow for each, and then another call.
+
+        That of the key whose posts took the least time here for its weight is next: those whose receivers never answer
+        took most. Of equal keys it is the oldest, and one whose tier the operator chose does not wait for others. It
+        may lack a courier, so of each quicker pace one is tried beside it.
         """
+        best: dict[int, tuple[tuple[bool, int, float], str]] = {}
         for pace, waiting in enumerate(self._waiting):
             if waiting and self.has_room(pace == SLOW):
                 untried = (key for key in waiting if (key, pace) not in self._tried)
-                turns = {key: self._turn(key, pace) for key in islice(untried, RANKED)}
-                for key in nsmallest(WOKEN, turns, key=turns.__getitem__):
-                    self._tried.add((key, pace))
-                    yield waiting[key].popleft(), pace
+                turns = [(self._turn(waiting[key][0], key), key) for key in islice(untried, RANKED)]
+                if turns:
+                    best[pace] = min(turns, key=itemgetter(0))
+        slowest = min(best, key=lambda pace: best[pace][0], default=QUICK)
+        for pace, (_, key) in best.items():
+            if pace <= slowest:
+                self._tried.add((key, pace))
+                yield self._waiting[pace][key].popleft(), pace
 
-    def _turn(self, key: str, pace: int) -> tuple[bool, bool, float]:
-        return (True, False, 0.0) if (key, pace) in self._served else (False, *self._waiting[pace][key][0].rank)
+    def _turn(self, item: T, key: str) -> tuple[bool, int, float]:
+        return not item.is_granted, int(self._spent.get(key, 0.0) / item.weight / BRIEF_SECONDS), item.registered_at
 
     def tried(self, key: str, pace: int, entered: bool) -> None:
         """End the try of an item. If it has not entered, it waits again, and its key keeps its turn."""
         self._tried.discard((key, pace))
-        if entered:
-            self._served.add((key, pace))
         waiting = self._waiting[pace]
         if (entered or not waiting[key]) and (items := waiting.pop(key)):
             waiting[key] = items
