@@ -10,8 +10,8 @@ _IS_CHANGED_SINCE: Final = "updated_at BETWEEN :since AND :wall"
 _IS_NEW: Final = f"(clock_from = coalesce(snoozed_until, 0) AND {_IS_CHANGED_SINCE})"
 _IS_SNOOZED: Final = "(clock_from > :before_jump AND clock_from <= coalesce(snoozed_until, 0))"
 """Before the clock was set it was snoozed."""
-_IS_OLDER: Final = "(snoozed_until > :now AND updated_at > :older_from AND updated_at <= :now)"
-"""The clock is right again, and the snooze began before it was wrong."""
+_IS_OLDER: Final = "(snoozed_until > :now AND updated_at > :older_from AND updated_at <= :now AND :shown <= :now)"
+"""The clock is right again, not behind what it had shown, and the snooze began before it was wrong."""
 
 
 def add(transaction: Transaction, noted: Mapping[str, int], lost: int, before: int, *, now: int, jumped: bool) -> None:
@@ -47,7 +47,6 @@ def give(database: Database, transaction: Transaction, wall: int, batch: int, *,
     if "credit_seconds" not in noted:
         return False
     behind = sum(seconds for name, seconds in noted.items() if name.endswith("next_credit_seconds"))
-    is_set_back = noted.get("next_credit_seconds", 0) < 0
     (last_seq,) = transaction.execute(
         "SELECT max(seq) FROM (SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?) AS batch",
         (noted["credit_after_seq"], batch),
@@ -66,9 +65,10 @@ def give(database: Database, transaction: Transaction, wall: int, batch: int, *,
         "after_seq": noted["credit_after_seq"],
         "last_seq": last_seq,
         "now": wall - behind,
-        "set_back_from": noted["next_credit_before"] if is_set_back else wall + 1,
+        "set_back_from": noted["next_credit_before"] if noted.get("next_credit_seconds", 0) < 0 else wall + 1,
         "wall": wall,
         "older_from": noted.get("credit_older_from", 2**33),
+        "shown": noted.get("set_back_from", 0) if noted["credit_seconds"] > 0 else 0,
         "before_jump": wall - behind - noted["credit_seconds"],
     }
     values["since"] = min(values["before"], values["set_back_from"])

@@ -73,10 +73,10 @@ class Model:
     def change(self, now):
         self.version, self.updated_at = self.version + 1, now
 
-    def put_off(self, seconds, now, returns):
+    def put_off(self, seconds, now, returns, shown):
         """Move what had moved back with the clock on again, up to where it was."""
         before, left = now - seconds, self.snoozed_until - self.clock_from
-        is_older = returns and before < self.updated_at <= now < self.snoozed_until
+        is_older = returns and shown <= now and before < self.updated_at <= now < self.snoozed_until
         if left > 0 and (is_older or before < self.clock_from != self.last_ping_at):
             moved = left if is_older else min(seconds, left)
             self.clock_from += moved
@@ -84,15 +84,18 @@ class Model:
         if returns and before < (self.remind_at or 0) <= now:
             self.remind_at = min(self.remind_at + seconds, now + self.repeat)
 
-    def credit(self, seconds, now, window, returns):
-        """Move what was stored before the clock was set, up to `window` seconds ago; `returns` if it was wrong then."""
+    def credit(self, seconds, now, window, returns, shown):
+        """Move what was stored before the clock was set, up to `window` seconds ago; `returns` if it was wrong then.
+
+        `shown` is what it showed before it was last set back.
+        """
 
         def is_new(moment):
             return now - window - 1 <= moment <= now
 
         before = now - seconds
         if seconds >= 0:
-            self.put_off(seconds, now, returns)
+            self.put_off(seconds, now, returns, shown)
             if not self.overdue and self.clock_from < now:
                 self.clock_from = min(self.clock_from + seconds, now)
             return
@@ -271,7 +274,7 @@ class Beating(RuleBasedStateMachine):
         elif lost:
             self.set_back_from = now - lost
         for model in self.models.values():
-            model.credit(lost, now, window, returns)
+            model.credit(lost, now, window, returns, self.set_back_from)
             model.sweep(self.clock.now)
         self.heart.sweep.credit.give_due(threading.Event())
         self.heart.sweep.sweep_once()

@@ -401,6 +401,25 @@ def test_a_snooze_by_a_clock_that_is_ahead_lasts_no_longer_once_it_is_right(hear
     assert heart.read(check).deadline_at == heart.clock.now - SWEEP_SECONDS + HOUR
 
 
+@RESTARTED
+def test_a_change_begins_no_snooze_again_of_a_clock_that_was_ahead(heart, is_restarted):
+    over, kept = snoozed(heart, 60), snoozed(heart, 2 * HOUR)
+    beat(heart)
+    heart.clock.advance(-365 * 24 * HOUR)
+    beat(heart)
+    heart.pass_time(SWEEP_SECONDS)
+    heart.ping(over)
+    beat(heart)
+    end = heart.read(kept).clock_from
+    heart.clock.advance(HOUR)
+    for check in (over, kept):
+        now = heart.read(check)
+        heart.checks.update(now, heart.settings(now, name="other")).wait()
+    beat(heart, heart.new_sweep() if is_restarted else None)
+    ends = [heart.read(check).as_of(heart.clock.now).snoozed_until for check in (over, kept)]
+    assert ends == [None, end + HOUR]
+
+
 @WRONG
 def test_no_reminder_comes_early_because_the_clock_was_wrong_for_a_time(heart, jump):
     check = heart.create(repeat_seconds=600)
