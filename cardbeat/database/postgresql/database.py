@@ -135,8 +135,9 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             connection = self._writer.connected()
         except psycopg.Error:
             # A node that writes but can't read would keep the lease and send nothing. Another may need its connections.
-            self._readers.drop_idle()
-            self._writer.give_back()
+            if not self._writer.unconfirmed:
+                self._readers.drop_idle()
+                self._writer.connection.close()
             raise
         for write in group:
             write.error = None

@@ -98,11 +98,6 @@ class Writer:
             self.connection = self._server.connect()
         return self.connection
 
-    def give_back(self) -> None:
-        """Close the connection, unless a commit that was not confirmed waits there."""
-        if not self.unconfirmed:
-            self.connection.close()
-
     def close(self) -> None:
         self.connection.close()
         if self.unconfirmed:
