@@ -157,7 +157,7 @@ class Lanes:
         if answered and (any(is_first) or pace != self._pace_of(queue)):
             # What waits of its key waits where other rules hold now.
             for place in places:
-                for waits in place.taken_out(queue.key):
+                for waits in place.taken_out(queue.key, queue.host):
                     self.add(waits)
 
     def postpone(self, queue: CheckQueue, seconds: float) -> None:

@@ -37,6 +37,7 @@ PARTS = 3
 class Ranked(Protocol):
     """What waits, of a key whose tier the operator chose, or which was registered at this time and has this weight."""
 
+    host: str
     is_granted: bool
     weight: float
     registered_at: float
@@ -99,16 +100,16 @@ class Place(Generic[T]):
         self._used[self.name, self._part] = self
         self._waiting[pace].setdefault(key, deque()).append(item)
 
-    def taken_out(self, key: str) -> list[T]:
-        """What waits of a key, but what is being tried. It waits no longer."""
-        items: list[T] = []
+    def taken_out(self, key: str, host: str) -> list[T]:
+        """What waits for a host of a key, but what is being tried. It waits no longer."""
+        out: list[T] = []
         for pace, waiting in enumerate(self._waiting):
-            if key in waiting:
-                items += waiting[key]
-                waiting[key].clear()
-                if (key, pace) not in self._tried:
+            if found := [item for item in waiting.get(key, ()) if item.host == host]:
+                out += found
+                waiting[key] = deque(item for item in waiting[key] if item.host != host)
+                if not waiting[key] and (key, pace) not in self._tried:
                     del waiting[key]
-        return items
+        return out
 
     def woken(self) -> Iterator[tuple[T, int]]:
         """Items to try if there is room, each with its pace. `tried` must follow for each, and then another call.
@@ -117,6 +118,8 @@ class Place(Generic[T]):
         took most. Of equal keys it is the oldest, and one whose tier the operator chose does not wait for others. It
         may lack a courier, so of each quicker pace one is tried beside it.
         """
+        if not any(self._waiting):
+            return
         best: dict[int, tuple[tuple[bool, int, float], str]] = {}
         for pace, waiting in enumerate(self._waiting):
             if waiting and self.has_room(pace == SLOW):
