@@ -49,6 +49,29 @@ static long number_in(const char *path)
     return atol(text);
 }
 
+/* What stands in the file that the environment names, as text; its length, 0 if there is nothing. */
+static ssize_t told(const char *name, char *text, size_t size)
+{
+    const char *flag = getenv(name);
+    int fd = flag ? syscall(SYS_openat, AT_FDCWD, flag, O_RDONLY) : -1;
+    if (fd < 0)
+        return 0;
+    ssize_t length = syscall(SYS_read, fd, text, size - 1);
+    syscall(SYS_close, fd);
+    text[length > 0 ? length : 0] = 0;
+    return length > 0 ? length : 0;
+}
+
+#define PATH_BYTES 4096
+
+static void path_of(int fd, char *path)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, PATH_BYTES - 1);
+    path[length > 0 ? length : 0] = 0;
+}
+
 /* The fault of this call on a file: an errno, HALF of a write, or 0 for none. */
 #define HALF -1
 static atomic_ulong calls;
@@ -57,13 +80,7 @@ static int fault(const char *path, int may_be_short)
 {
     char text[4200] = "", folder[4096];
     unsigned long seed, every;
-    const char *flag = getenv("DISK_FAULTS");
-    int fd = flag ? syscall(SYS_openat, AT_FDCWD, flag, O_RDONLY) : -1;
-    if (fd < 0)
-        return 0;
-    ssize_t length = syscall(SYS_read, fd, text, sizeof text - 1);
-    syscall(SYS_close, fd);
-    if (length <= 0 || sscanf(text, "%lu %lu %4095s", &seed, &every, folder) != 3)
+    if (!told("DISK_FAULTS", text, sizeof text) || sscanf(text, "%lu %lu %4095s", &seed, &every, folder) != 3)
         return 0;
     if (strncmp(path, folder, strlen(folder)) != 0)
         return 0;
@@ -84,12 +101,10 @@ static int fault(const char *path, int may_be_short)
 
 static int fault_of(int fd, int may_be_short)
 {
-    char link[64], path[4096];
+    char path[PATH_BYTES];
     if (!getenv("DISK_FAULTS"))
         return 0;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    path[length > 0 ? length : 0] = 0;
+    path_of(fd, path);
     return fault(path, may_be_short);
 }
 
@@ -105,18 +120,13 @@ static atomic_long quota_left;
 /* Takes from the quota, or gives back, what the file changes by: whether there is so much. */
 static int is_over_quota(int fd, off_t size)
 {
-    char folder[4096] = "", link[64], path[4096];
+    char folder[PATH_BYTES], path[PATH_BYTES];
     struct stat before;
-    const char *flag = getenv("QUOTA");
-    int named = flag ? syscall(SYS_openat, AT_FDCWD, flag, O_RDONLY) : -1;
-    if (named < 0)
+    ssize_t length = told("QUOTA", folder, sizeof folder);
+    if (!length)
         return 0;
-    ssize_t length = syscall(SYS_read, named, folder, sizeof folder - 1);
-    syscall(SYS_close, named);
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t end = readlink(link, path, sizeof path - 1);
-    path[end > 0 ? end : 0] = 0;
-    if (length <= 0 || strncmp(path, folder, length) != 0 || fstat(fd, &before) != 0 || !S_ISREG(before.st_mode))
+    path_of(fd, path);
+    if (strncmp(path, folder, length) != 0 || fstat(fd, &before) != 0 || !S_ISREG(before.st_mode))
         return 0;
     long growth = size - before.st_size;
     if (atomic_fetch_sub(&quota_left, growth) >= growth)
@@ -133,7 +143,7 @@ static off_t end_of(int fd, off_t at, size_t size)
     return fstat(fd, &now) == 0 && now.st_size > end ? now.st_size : end;
 }
 
-#define WRITE(name, args, at, rest)                                                                                        \
+#define WRITE(name, args, at, rest)                                                                                    \
     ssize_t name args                                                                                                  \
     {                                                                                                                  \
         if (is_over_quota(fd, end_of(fd, at, size)))                                                                   \
@@ -184,10 +194,8 @@ static int sync_with(long call, int fd)
 {
     if (fails(fault_of(fd, 0)))
         return -1;
-    char link[64], path[4096];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    path[length > 0 ? length : 0] = 0;
+    char path[PATH_BYTES];
+    path_of(fd, path);
     const char *name = strrchr(path, '/');
     const char *flag = getenv("SYNC_FAILS_WHILE"), *folder = getenv("SYNCED_FOLDER");
     int ours = name && strncmp(name + 1, "cardbeat.db", 11) == 0;

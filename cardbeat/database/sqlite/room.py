@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from cardbeat.database.sqlite.lock_file import open_lock_file
 from cardbeat.errors import StartupError
@@ -40,9 +40,7 @@ class Room:
         if size != self._bytes and not is_low:
             self._bytes = min(size, self._bytes + ROOM_BYTES)
             with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
-                while (missing := self._bytes - file.seek(0, os.SEEK_END)) > 0:
-                    # At random: a file system that compresses, such as ZFS, would keep nothing for zeros.
-                    file.write(os.urandom(min(missing, STEP_BYTES)))
+                _grow(file, self._bytes)
                 file.truncate(self._bytes)
         self._reserve.owed = max(0, size - self._bytes)
 
@@ -63,8 +61,7 @@ class Room:
         with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
             size = file.seek(0, os.SEEK_END)
             try:
-                while (missing := size + STEP_BYTES - file.tell()) > 0:
-                    file.write(os.urandom(missing))
+                _grow(file, size + STEP_BYTES)
             except OSError as error:
                 if error.errno == errno.EDQUOT:
                     self._reserve.note_quota()
@@ -77,3 +74,9 @@ class Room:
         """Free one step if less than that is free: SQLite makes two files to open a database."""
         if self._reserve.is_low() and self._reserve.free_bytes < STEP_BYTES:
             self.give_way()
+
+
+def _grow(file: IO[bytes], size: int) -> None:
+    while (missing := size - file.seek(0, os.SEEK_END)) > 0:
+        # At random: a file system that compresses, such as ZFS, would keep nothing for zeros.
+        file.write(os.urandom(min(missing, STEP_BYTES)))

@@ -150,9 +150,7 @@ class Lanes:
         pace, places = self._pace_of(queue), queue.places
         if answered is not None:
             self._remember_pace(queue, SLOW if seconds >= BRIEF_SECONDS else QUICK if answered else NEW)
-        is_first = [place.answered() for place in places if answered]
-        for place in places:
-            place.charge(queue.key, seconds)
+        is_first = [place.note(queue.key, seconds, bool(answered)) for place in places]
         self._end(queue, seconds)
         if answered and (any(is_first) or pace != self._pace_of(queue)):
             # What waits of its key waits where other rules hold now.

@@ -83,17 +83,15 @@ class Place(Generic[T]):
         self._long -= is_long
         self._brief -= not is_long
 
-    def charge(self, key: str, seconds: float) -> None:
-        """Note how long a post of a key took here."""
+    def note(self, key: str, seconds: float, answered: bool) -> bool:
+        """Note how long a post of a key took here. Whether it is the first of its port that was answered."""
         self._spent[key] = self._spent.get(key, 0.0) + seconds
         if self._spent[key] > MUCH_SECONDS:
             self._spent = {key: spent / 2 for key, spent in self._spent.items()}
-
-    def answered(self) -> bool:
-        """Note that a post was answered. Whether it is the first of this port."""
-        is_first = isinstance(self._part, int) and (self.name, self._part) not in self._answered
-        if isinstance(self._part, int):
-            remember(self._answered, (self.name, self._part), True)
+        if not (answered and isinstance(self._part, int)):
+            return False
+        is_first = (self.name, self._part) not in self._answered
+        remember(self._answered, (self.name, self._part), True)
         return is_first
 
     def wait(self, key: str, item: T, pace: int) -> None:
