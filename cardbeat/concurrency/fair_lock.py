@@ -43,6 +43,6 @@ class FairLock:
                 self._pass_on()
 
     def _pass_on(self) -> None:
-        self._taken_at = time.monotonic() if self._waiting.networks else None
-        if self._waiting.networks:
+        self._taken_at = time.monotonic() if self._waiting.waiting else None
+        if self._waiting.waiting:
             self._waiting.take().set()

@@ -28,6 +28,8 @@ from cardbeat.errors import Unavailable
 log = logging.getLogger(__name__)
 
 READ_CONNECTIONS: Final = 8
+CALL_SECONDS: Final = 0.004
+"""How long a call of `work` should take, for which all others wait."""
 WAITING_OF_NETWORK: Final = 200
 """Most single writes of a network's clients that wait: each keeps its connection."""
 SLOW_COMMIT_SECONDS: Final = 0.01
@@ -82,8 +84,9 @@ class WriteQueue(ABC, Generic[C]):
 
     MOST_SINGLE: ClassVar[int] = 500
     """Most single writes in one transaction. If it is 1, the transaction has no others."""
-    AT_ONCE: ClassVar[int] = 64
-    """Most writes in one call of `work`, for which others wait: pings that each store an alert take it up to 20 ms."""
+    AT_ONCE: ClassVar[tuple[int, int]] = 16, 64
+    """Most writes in one call of `work`: between these, as many as took `CALL_SECONDS` the last time. Plain pings take
+    1 ms for 64, pings that each store an alert 20 ms."""
     TOGETHER_SECONDS: ClassVar[float] = 0.005
     """The longest time for which a group takes more writes of `write_together`: enough for hundreds of quick ones.
     Longer where commits are slow, by as much as they take longer than `SLOW_COMMIT_SECONDS`."""
@@ -105,6 +108,7 @@ class WriteQueue(ABC, Generic[C]):
         one that had no time for any, though some waited."""
         self._single = 0
         """The single writes that waited at the begin of this group, as far as it may have more of them."""
+        self._at_once = max(self.AT_ONCE)
         self._commit_seconds = self._made_seconds = 0.0
         self.heard: Callable[[bool], None] = lambda _: None
         self._failed_at: float | None = None
@@ -198,11 +202,11 @@ class WriteQueue(ABC, Generic[C]):
     def _next_group(self) -> list[Write[Any]]:
         """Wait for writes and return those of the next group; none after `_finish`."""
         with self._queued:
-            while not self._together.networks and not self._own and not self._clients.waiting and not self._closing:
+            while not self._together.waiting and not self._own and not self._clients.waiting and not self._closing:
                 self.precedence.has_work = False
                 self._queued.wait()
             self._single = min(len(self._own) + self._clients.waiting, self.MOST_SINGLE)
-            if self._together.networks and not (self._only_single and self._single):
+            if self._together.waiting and not (self._only_single and self._single):
                 self._only_single = self._single > 0
                 if self.MOST_SINGLE == 1:
                     self._single = 0
@@ -212,7 +216,7 @@ class WriteQueue(ABC, Generic[C]):
     def _take_together(self) -> list[Write[Any]]:
         taken: list[Write[Any]] = []
         with self._queued:
-            while self._together.networks and len(taken) < self.AT_ONCE:
+            while self._together.waiting and len(taken) < self._at_once:
                 taken.append(self._together.take())
         return taken
 
@@ -243,10 +247,16 @@ class WriteQueue(ABC, Generic[C]):
         )
         writes = group[:]
         while writes:
+            called, most = time.monotonic(), self._at_once
             for work, neighbours in groupby(writes, attrgetter("work")):
                 self._make_together(connection, work, list(neighbours))
+            now = time.monotonic()
+            is_full = len(writes) == most
+            if is_full:
+                least, highest = self.AT_ONCE
+                self._at_once = sorted((least, int(most * CALL_SECONDS / max(now - called, 1e-6)), highest))[1]
             # If they were fewer, no other waited. Those that have come since would put their commit off.
-            writes = self._take_together() if len(writes) == self.AT_ONCE and time.monotonic() < together_until else []
+            writes = self._take_together() if is_full and now < together_until else []
             group += writes
         while self._single and time.monotonic() <= began + seconds:
             with self._queued:

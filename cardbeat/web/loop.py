@@ -92,7 +92,7 @@ class Loop:
     @property
     def is_behind(self) -> bool:
         """Whether calls wait for their turn."""
-        return bool(self._turns.networks)
+        return bool(self._turns.waiting)
 
     def watch(self, watched: socket.socket, events: int, call: Call, network: str = "") -> None:
         """Call `call` whenever the socket is ready for `events`; 0 removes it.
@@ -122,9 +122,9 @@ class Loop:
     def run_once(self, seconds: float | None) -> None:
         """Run one iteration: wait at most `seconds` (None: without limit) until something is ready, and call for it."""
         turns = self._turns
-        if not (self._is_woken or turns.networks):
+        if not (self._is_woken or turns.waiting):
             self.precedence.has_work = False
-        ready = self._poller.ready(0 if turns.networks else seconds)
+        ready = self._poller.ready(0 if turns.waiting else seconds)
         self.precedence.has_work = True
         self.now = self.elapsed()
         second = int(time.time())
@@ -132,7 +132,7 @@ class Loop:
             self._second, self.date = second, time.strftime(_DATE, time.gmtime(second))
         self._call(ready)
         left, ends_at = AT_ONCE, self.elapsed() + SECONDS_AT_ONCE
-        while turns.networks and left:
+        while turns.waiting and left:
             turns.take()()
             if self._calls:
                 # Answers are ready. Their clients wait no longer than those whose requests come.
@@ -153,7 +153,7 @@ class Loop:
 
     def _call(self, calls: Sequence[Turn]) -> None:
         """Make these calls at once if they are few and none wait; else only those without a network."""
-        are_few = len(calls) <= AT_ONCE and not self._turns.networks
+        are_few = len(calls) <= AT_ONCE and not self._turns.waiting
         for call, network in calls:
             if are_few or not network:
                 call()

@@ -62,7 +62,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     # All servers lock the rows of one write in the same order. Two writes in one transaction could lock rows in the
     # opposite order to another server's: a deadlock, which undoes one of them. So there is one large call.
-    MOST_SINGLE, AT_ONCE, TOGETHER_SECONDS = 1, 256, 0
+    MOST_SINGLE, AT_ONCE, TOGETHER_SECONDS = 1, (256, 256), 0
 
     def __init__(self, folder: Path, url: str, *, stores_cards: bool = True) -> None:
         self.reserve = Reserve(folder)

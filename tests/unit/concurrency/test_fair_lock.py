@@ -25,7 +25,7 @@ class Holders:
         wait_until(lambda: self.waiting() > waiting or not self.threads[-1].is_alive())
 
     def waiting(self) -> int:
-        return sum(map(len, list(self.lock._waiting.networks.values())))
+        return sum(map(len, list(self.lock._waiting._new.values())))
 
     def _hold(self, name: str, deadline: float) -> None:
         with self.lock.held(name, deadline):
