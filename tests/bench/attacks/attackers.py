@@ -8,7 +8,7 @@ import resource
 import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
 IP_BIND_ADDRESS_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
@@ -27,10 +27,14 @@ Assault = Callable[["Attackers"], Awaitable[None]]
 
 @dataclass
 class Attackers:
-    """`statuses` counts the answers, with 0 for none; `notes` takes figures that an assault finds by itself."""
+    """`statuses` counts the answers, with 0 for none; `notes` takes figures that an assault finds by itself.
+
+    Connections come from `address`, or in turn from `addresses` if an assault sets them.
+    """
 
     port: int
     address: str
+    addresses: Iterator[str] | None = None
     statuses: Counter[int] = field(default_factory=Counter)
     sent_bytes: int = 0
     notes: dict[str, float] = field(default_factory=dict)
@@ -124,7 +128,7 @@ class Attackers:
         client = socket.socket()
         client.setblocking(False)
         client.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
-        client.bind((self.address, 0))
+        client.bind((next(self.addresses) if self.addresses else self.address, 0))
         return client
 
 

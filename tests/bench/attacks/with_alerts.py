@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from tests.bench.attacks.attackers import Attackers, request
 from tests.bench.attacks.demands import at_least, at_most
 from tests.bench.attacks.trial import Scene, Trial
+from tests.bench.attacks.with_cards import draw_mixed
 from tests.bench.attacks.with_checks import check_body, create, fill_with_longest
 
 KEYS = 28
@@ -65,6 +67,16 @@ def toggling(trial: Trial) -> None:
         keys = scene.checks_keys(10)
         ids = [create(scene.attacker(key), url) for key in keys for _ in range(FREE_CHECKS)]
         scene.attack(partial(toggle, ids=ids))
+
+
+def toggling_and_cards(trial: Trial) -> None:
+    """1,500 pings and failures a second, each with an alert to a silent receiver, and cards that mix many scripts.
+
+    From 30 addresses and with 28 free keys of each kind.
+    """
+    with trial.scene("--register-per-minute", "100") as scene:
+        ids = [create(scene.attacker(key), url) for key, url in hooks(scene, KEYS, silent_host)[: 30 * KEYS]]
+        scene.attack(partial(toggle_and_draw, ids=ids, keys=scene.cards_keys(KEYS)))
 
 
 def slow_victim(trial: Trial) -> None:
@@ -148,12 +160,17 @@ async def ping_all(attackers: Attackers, ids: list[str]) -> None:
                 await asyncio.sleep(5 / len(requests))
 
 
-async def toggle(attackers: Attackers, ids: list[str]) -> None:
+async def toggle_and_draw(attackers: Attackers, ids: list[str], keys: list[str]) -> None:
+    attackers.addresses = itertools.cycle(f"127.0.1.{number}" for number in range(1, 31))
+    await asyncio.gather(toggle(attackers, ids, 120, per_second=1500), draw_mixed(attackers, keys, (90,)))
+
+
+async def toggle(attackers: Attackers, ids: list[str], clients: int = 4000, per_second: float = 0) -> None:
     def one(number: int) -> bytes:
         turn, place = divmod(number, len(ids))
         return request("GET", f"/ping/{ids[place]}{'' if turn % 2 else '/fail'}")
 
-    await attackers.repeat(4000, one)
+    await attackers.repeat(clients, one, per_second=per_second)
 
 
 async def test_all(attackers: Attackers, tests: list[tuple[str, str]]) -> None:
