@@ -251,11 +251,15 @@ _DATABASE_URL = (
 of a badly written password for a host or a port, and shows them in its messages."""
 
 
+_FILE_CHARACTERS = 65_536  # more than any URL has: a device such as /dev/zero has no end
+
+
 def database_url(text: str) -> str:
     """The URL of a database, given or read from a file. No message shows it, because it may contain a password."""
     if "://" not in text:
         try:
-            text = file_path(text).read_text(encoding="utf-8").strip()
+            with file_path(text).open(encoding="utf-8") as file:
+                text = file.read(_FILE_CHARACTERS).strip()
         except (OSError, UnicodeError):
             raise ArgumentTypeError("must be a URL that starts with postgresql://, or a file to read") from None
     if " " in text or not text.isprintable() or "%00" in text:

@@ -1,5 +1,6 @@
 import contextlib
 import io
+from pathlib import Path
 
 import pytest
 
@@ -211,6 +212,14 @@ def test_nor_is_it_where_a_variable_holds_it(capsys, tmp_path, monkeypatch, vari
     monkeypatch.setenv(f"CARDBEAT_{variable}", "postgresql://me:s3cret@host/db")
     assert cli.main(["serve"]) == 2
     assert "cret" not in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no file without an end here")
+def test_a_file_without_an_end_is_no_database_s_url(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["serve", "--database", "/dev/zero"]) == 2
+    assert "must be a URL" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
