@@ -77,6 +77,20 @@ def room_bytes(disk):
     return (disk.folder / "data" / ROOM).stat().st_size
 
 
+@pytest.mark.parametrize("disk", [128 * MIB], indirect=True)
+def test_a_server_starts_again_and_again_though_another_program_takes_what_each_stop_frees(disk, start):
+    """Each start took 1 MiB of the room, of 6: then the server did not start until there was space."""
+    data = ("--data", str(disk.folder / "data"))
+    server = start(*data)
+    check = new_check(server, checks_key(server))
+    for _ in range(12):
+        assert pinged(server, check) == {200}
+        server.process.terminate()
+        server.process.wait(15)
+        disk.fill()
+        server = start(*data)
+
+
 @pytest.mark.parametrize("disk", [64 * MIB], indirect=True)
 def test_every_check_has_room_for_its_first_ping_and_its_alerts_on_a_full_disk(disk, start):
     server = start("--data", str(disk.folder / "data"), "--sweep-seconds", "1", "--allow-private-webhooks")

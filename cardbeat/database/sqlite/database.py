@@ -54,6 +54,8 @@ READERS_LEAVE_SECONDS = 0.1
 """How long the writer waits for readers that began before it empties the -wal."""
 WAL_GROWTH_BYTES = 4 * 1024 * 1024
 """By how much the -wal grows until the writer tries again, after readers stayed for longer than that."""
+OPENINGS = 8
+"""How often the database is opened anew on a full disk: other programs may take what the room gives up."""
 _READ_ON = "the -wal grows until the disk is full, because a reader stays: end a backup that hangs or is suspended"
 _DISK_TROUBLE = {
     sqlite3.SQLITE_FULL,
@@ -83,13 +85,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         self._lock_file = open_lock_file(writer_lock)
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)
-            self._room.give_way_to_open()
-            try:
-                self._writer = self._open()
-            except (sqlite3.DatabaseError, StartupError):
-                if not (self._room.is_at_quota() and self._room.give_way()):
-                    raise
-                self._writer = self._open()
+            self._writer = self._open_though_full()
             undo.callback(self._writer.close)
             # SQLite puts its own files beside the file that a link refers to.
             self._wal_path, shm_path = (Path(f"{os.path.realpath(self.path)}{end}") for end in ("-wal", "-shm"))
@@ -103,6 +99,16 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         super().__init__(
             Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read", self._told))
         )
+
+    def _open_though_full(self) -> sqlite3.Connection:
+        """As `_open`. SQLite makes two files for it: while the disk is full, the room gives way for them."""
+        for _ in range(OPENINGS):
+            try:
+                return self._open()
+            except (sqlite3.DatabaseError, StartupError):
+                if not self._room.give_way_to_open():
+                    raise
+        return self._open()
 
     def _open(self) -> sqlite3.Connection:
         """The connection that writes, its tables up to date.
@@ -162,7 +168,9 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             return False
         self._is_closed = True
         self._readers.close()
+        freed = sum(found.st_size for path in self._opened if path != self.path and (found := status_of(path)))
         self._writer.close()
+        self._room.take_back(freed)
         os.close(self._lock_file)
         return True
 

@@ -246,6 +246,8 @@ def start_up_errors(path: Path) -> Iterator[None]:
         # SQLite names what is wrong in the schema, and the name may be no text.
         if isinstance(error, UnicodeDecodeError) or primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             raise Damaged(f"{path} is damaged; restore a backup or move it away") from None
-        raise StartupError(f"can't use {path}: {error}") from None
+        # SQLite calls it a "disk I/O error".
+        is_full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
+        raise StartupError(f"can't use {path}: {'the disk is full' if is_full else error}") from None
     except OSError as error:
         raise StartupError(f"can't use {path}: {error.strerror}") from None

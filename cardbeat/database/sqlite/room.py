@@ -18,6 +18,8 @@ another of 2 KB moves to one of its own if its first ping makes it longer."""
 KEYS_AS_CHECK: Final = 24  # whose first notes of use take at most `CHECK_BYTES`: they add a page for every three
 STEP_BYTES: Final = 1024 * 1024
 """What is given up at once. Other programs may take what SQLite does not take in that moment."""
+OPEN_BYTES: Final = 128 * 1024
+"""What is given up to open the database, which needs 36 KiB."""
 
 
 class Room:
@@ -32,11 +34,13 @@ class Room:
         self._reserve = reserve
         self._bytes = self._path.stat().st_size if os.path.isfile(self._path) else 0
         """The size of the file, or what it would be if it could be written: each size is tried once."""
+        self._wanted = 0
 
     def fill(self, checks: int, keys: int = 0) -> None:
         """Bring the file to the size for them, at most 8 MiB in one call, and not while the disk is low."""
         is_low = self._reserve.is_low()
         size = min(ROOM_BYTES, self._reserve.bytes) + (checks + keys // KEYS_AS_CHECK) * CHECK_BYTES
+        self._wanted = size
         if size != self._bytes and not is_low:
             self._bytes = min(size, self._bytes + ROOM_BYTES)
             with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
@@ -44,12 +48,12 @@ class Room:
                 file.truncate(self._bytes)
         self._reserve.owed = max(0, size - self._bytes)
 
-    def give_way(self, least: int = 0) -> bool:
-        """Free one step of the disk, and return whether there were more than `least` bytes, which are kept."""
+    def give_way(self, least: int = 0, step: int = STEP_BYTES) -> bool:
+        """Free a step of the disk, and return whether there were more than `least` bytes, which are kept."""
         self._reserve.look_again()
         with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
             size = file.seek(0, os.SEEK_END)
-            self._bytes = max(min(size, least), size - STEP_BYTES)
+            self._bytes = max(min(size, least), size - step)
             file.truncate(self._bytes)
             return size > least
         return False
@@ -70,10 +74,16 @@ class Room:
                 file.truncate(size)
         return False
 
-    def give_way_to_open(self) -> None:
-        """Free one step if less than that is free: SQLite makes two files to open a database."""
-        if self._reserve.is_low() and self._reserve.free_bytes < STEP_BYTES:
-            self.give_way()
+    def give_way_to_open(self) -> bool:
+        """Free a small step if the disk is full, and return whether there was one."""
+        is_full = self._reserve.is_low() and self._reserve.free_bytes < STEP_BYTES
+        return (is_full or self.is_at_quota()) and self.give_way(step=OPEN_BYTES)
+
+    def take_back(self, count: int) -> None:
+        """While the disk is low, take the bytes that SQLite has just freed, as far as they lack: others may do so."""
+        if self._reserve.is_low():
+            with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
+                _grow(file, min(file.seek(0, os.SEEK_END) + count, self._wanted))
 
 
 def _grow(file: IO[bytes], size: int) -> None:

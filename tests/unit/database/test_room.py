@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from cardbeat.database import open_database
-from cardbeat.database.sqlite.room import CHECK_BYTES, ROOM, ROOM_BYTES, STEP_BYTES, Room
+from cardbeat.database.sqlite.room import CHECK_BYTES, OPEN_BYTES, ROOM, ROOM_BYTES, STEP_BYTES, Room
 from cardbeat.host.disk import Reserve
 from cardbeat.keys.store import hash_of
 from cardbeat.keys.webhook_secrets import new_webhook_secret
@@ -123,11 +123,30 @@ def test_on_a_small_disk_it_is_as_large_as_the_reserve(tmp_path):
     assert (tmp_path / ROOM).stat().st_size == STEP_BYTES + 1
 
 
-@pytest.mark.parametrize(("free", "given"), [(STEP_BYTES - 1, STEP_BYTES), (STEP_BYTES, 0)])
-def test_a_start_takes_a_step_only_if_the_disk_is_full(tmp_path, free, given):
+@pytest.mark.parametrize(("free", "given"), [(STEP_BYTES - 1, OPEN_BYTES), (STEP_BYTES, 0)])
+def test_a_start_takes_a_small_step_only_if_the_disk_is_full(tmp_path, free, given):
     room_on(Disk(), tmp_path).fill(0)
-    room_on(Disk(free=free), tmp_path).give_way_to_open()
+    assert room_on(Disk(free=free), tmp_path).give_way_to_open() == (given > 0)
     assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES - given
+
+
+def test_a_start_takes_nothing_more_when_nothing_is_left(tmp_path):
+    (tmp_path / ROOM).touch()
+    assert not room_on(Disk(free=0), tmp_path).give_way_to_open()
+
+
+@pytest.mark.parametrize(
+    ("free", "freed", "lacks"),
+    [(0, STEP_BYTES // 2, STEP_BYTES // 2), (0, 9 * STEP_BYTES, 0), (50 * GIB, 1, STEP_BYTES)],
+)
+def test_a_stop_takes_back_what_is_freed_while_the_disk_is_low_and_no_more_than_lacks(tmp_path, free, freed, lacks):
+    disk = Disk()
+    room = room_on(disk, tmp_path)
+    room.fill(0)
+    disk.free = free
+    room.give_way()
+    room.take_back(freed)
+    assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES - lacks
 
 
 @LINKS
