@@ -16,6 +16,10 @@ TLS_BYTES = 16 * 1024
 OWN_CURVE = bytes.fromhex("2a8648ce3d01")
 """What a certificate has whose key names no curve, but gives the numbers of its own: the type of their field, as object
 identifier 1.2.840.10045.1 (RFC 3279, 2.3.5). To decode one of 413 bytes takes OpenSSL 0.25 s, before it trusts any."""
+CERTIFICATES = 10
+"""Most that are decoded, which may take 1 ms for each; an ordinary chain has 2 to 4."""
+CERTIFICATE = 11
+"""The type of the message that has them (RFC 5246, 7.4)."""
 HANDSHAKE = 22
 """The type of a record (RFC 5246, 6.2.1)."""
 TLS_PART = 8
@@ -71,14 +75,14 @@ class BoundedTlsSocket(BoundedSocket):
     _records: bytearray
     """What came, from the begin of a record that is not complete."""
     _said: bytearray
-    """The content of the records of the handshake that are complete. Both are dropped after it."""
+    """The messages of the handshake that have come and are not examined. Both are dropped after it."""
 
     @classmethod
     def secured(cls, plain: BoundedSocket, context: ssl.SSLContext, host: str, turn: Turn = nullcontext) -> Self:
         """Take over a connection, and shake hands. Its room is for what TLS carries.
 
         The other side chooses what each step of that costs; it is made in a `turn`. With TLS 1.2, `ssl.SSLError` is
-        raised for a certificate with `OWN_CURVE`. TLS 1.3 hides certificates from all but OpenSSL.
+        raised for a certificate with `OWN_CURVE` and for more than `CERTIFICATES`. TLS 1.3 shows them to OpenSSL alone.
         """
         connection = cls.over(plain, plain.deadline, TLS_BYTES)
         connection._plain_room = plain.room
@@ -109,18 +113,25 @@ class BoundedTlsSocket(BoundedSocket):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._records, self._said = bytearray(), bytearray()
-        self._run(self._tls.do_handshake, turn, self._require_named_curves)
+        self._run(self._tls.do_handshake, turn, self._require_decodable)
         del self._records, self._said
         self.room += self._plain_room + self._plain_room // TLS_PART
 
-    def _require_named_curves(self, received: bytearray) -> None:
+    def _require_decodable(self, received: bytearray) -> None:
+        """Examine the certificates that have come, before OpenSSL gets them."""
         self._records += received
         while len(self._records) > 5 and len(self._records) >= (end := 5 + int.from_bytes(self._records[3:5], "big")):
             if self._records[0] == HANDSHAKE:
                 self._said += self._records[5:end]
             del self._records[:end]
-        if OWN_CURVE in self._said:
-            raise ssl.SSLError("a certificate has a curve of its own")
+        # OpenSSL decodes a message when all of it has come.
+        while len(self._said) >= 4 and len(self._said) >= (end := 4 + int.from_bytes(self._said[1:4], "big")):
+            message = bytes(self._said[:end])
+            del self._said[:end]
+            if OWN_CURVE in message:
+                raise ssl.SSLError("a certificate has a curve of its own")
+            if message[0] == CERTIFICATE and _count_certificates(message) > CERTIFICATES:
+                raise ssl.SSLError("there are too many certificates")
 
     def _run(
         self, step: Callable[[], T], turn: Turn = nullcontext, examine: Callable[[bytearray], None] = lambda _: None
@@ -147,6 +158,13 @@ class BoundedTlsSocket(BoundedSocket):
     def _send(self) -> None:
         if self._outgoing.pending:
             super().sendall(self._outgoing.read())
+
+
+def _count_certificates(message: bytes) -> int:
+    count, place = 0, 7  # behind the type, the length of the message and that of all certificates
+    while place < len(message):
+        count, place = count + 1, place + 3 + int.from_bytes(message[place : place + 3], "big")
+    return count
 
 
 def seconds_left(deadline: float) -> float:

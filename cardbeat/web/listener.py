@@ -7,13 +7,14 @@ import socket
 from typing import Any, Final
 
 from cardbeat.errors import StartupError
-from cardbeat.host.system import claim_port
+from cardbeat.host.system import claim_port, drop_untaken
 
 BACKLOG: Final = 1024
 RECEIVE_BUFFER, SEND_BUFFER = 64 * 1024, 256 * 1024
 """Bytes of requests, and of answers, that the kernel may hold for one client, and as many for itself: else those that
 don't read, or send while they aren't read, take 4 to 6 MB each. What a slow client has not read of a list of checks
 must fit, since this process would keep all of it."""
+TAKES_NOTHING_SECONDS: Final = 30
 SYSTEMD_FIRST_DESCRIPTOR: Final = 3
 
 
@@ -29,6 +30,7 @@ class Listener:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        drop_untaken(self.socket, TAKES_NOTHING_SECONDS)
         self.address = self.socket.getsockname()
 
     @property
