@@ -10,6 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from cardbeat import __version__
+from cardbeat.cards.drawing_process import DrawingProcess
 from cardbeat.cards.drawing_queue import DrawingQueue
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
@@ -49,7 +50,6 @@ from cardbeat.web.router import Route, Router
 from cardbeat.web.server import HttpServer
 
 if TYPE_CHECKING:
-    from cardbeat.cards.drawing.render import Renderer
     from cardbeat.heartbeat.webhooks.post import Sender
 
 T = TypeVar("T")
@@ -108,12 +108,12 @@ class Service:
             alive = partial(health.call_if_healthy, partial(service_manager.tell, "WATCHDOG=1"))
             # Through the loop, as a request for /healthz: a loop that hangs gives no sign.
             self._signs = signs and BackgroundThread("signs of life", partial(loop.call_soon, alive), signs)
-            renderer = once(partial(new_renderer, config.accent))
+            self._drawing_process = DrawingProcess(config.accent)
             soon: list[Callable[[], None]] = []
             self.cards = CardRoutes(
                 self.keys,
                 self.store,
-                renderer,
+                self._drawing_process,
                 DrawingQueue(renders),
                 work_soon=soon.append,
                 note_drawing_seconds=answers.drawing_seconds.append,
@@ -136,9 +136,8 @@ class Service:
             )
             routes += [route for part in parts for route in part.routes()]
             self.router = Router((*routes, *description.routes()))
-            self._loading = threading.Timer(
-                LOAD_AFTER_SECONDS, partial(_load, (renderer, self._sender, description.body, docs.load))
-            )
+            to_load = (self._drawing_process.start, self._sender, description.body, docs.load)
+            self._loading = threading.Timer(LOAD_AFTER_SECONDS, partial(_load, to_load))
             self._loading.name, self._loading.daemon = "loading", True
             proxies, observe = config.trusted_proxies, answers.observe
             exchange = Exchange(self.router, workers, proxies, access_log=access_log, observe=observe, soon=soon)
@@ -222,6 +221,7 @@ class Service:
             self.store.close(left()),
             self.database.close(left()),
         ]
+        self._drawing_process.close()
         return all(have_ended)
 
 
@@ -234,13 +234,6 @@ def once(make: Callable[[], T]) -> Callable[[], T]:
             return made()
 
     return get
-
-
-def new_renderer(accent: str | None) -> "Renderer":
-    from cardbeat.cards.drawing.render import Renderer  # noqa: PLC0415
-    from cardbeat.typeset.faces.fonts import Fonts  # noqa: PLC0415
-
-    return Renderer(Fonts(), accent)
 
 
 def new_sender(allow_private: bool) -> "Sender":

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from cardbeat.clock import Clock
-from cardbeat.concurrency.later import Job, Precedence, Workers
+from cardbeat.concurrency.later import Job, Workers
 from cardbeat.errors import TooMany, Unavailable
 from cardbeat.keys.key import Key
 from cardbeat.keys.rate import RateLimit
@@ -106,8 +106,7 @@ class DrawingQueue:
     """Draws one card at a time. The next one is of the key and the client's network whose cards cost least so far, by
     `turn_cost`: neither many keys of one network nor many networks with one key get more than another client.
 
-    Only one thread draws. Two would wait for each other at the interpreter's lock and be slower than one, and each
-    thread that has drawn keeps some megabytes of memory.
+    Only one process draws, and it keeps some megabytes of memory.
 
     A card that has waited for `WAIT_SECONDS` is refused. Past `WAITING_OF_KEY` a card of the client that has most
     waiting for this key is refused. Past `waiting_in_all` a card of the key or client with most waiting is refused, see
@@ -118,8 +117,6 @@ class DrawingQueue:
     def __init__(
         self, renders: RateLimit, waiting_in_all: int = WAITING_IN_ALL, monotonic: Clock = time.monotonic
     ) -> None:
-        self.precedence = Precedence()
-        """Has work while a card is drawn: threads that refuse cards pause for it."""
         self._renders = renders
         self._waiting_in_all = waiting_in_all
         self._monotonic = monotonic
@@ -204,11 +201,7 @@ class DrawingQueue:
             has_waited = self._waiting.remove(waiter)
         if self._is_stopped or not has_waited:
             raise _busy()
-        self.precedence.has_work = True
-        try:
-            return work()
-        finally:
-            self.precedence.has_work = False
+        return work()
 
 
 def _count_render(count: Callable[[str, int, str], float], key: Key, client: str) -> None:

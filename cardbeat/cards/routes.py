@@ -23,6 +23,7 @@ from cardbeat.web.router import Route, WorkSoon
 
 if TYPE_CHECKING:
     from cardbeat.cards.drawing.render import Renderer
+    from cardbeat.cards.drawing_process import DrawingProcess
     from cardbeat.cards.request import Card
 
 log = logging.getLogger(__name__)
@@ -70,21 +71,21 @@ class CardRoutes:
         self,
         keys: Keys,
         store: Store,
-        renderer: "Callable[[], Renderer]",
+        renderer: "Renderer | DrawingProcess",
         drawing: DrawingQueue,
         *,
         work_soon: WorkSoon,
         note_drawing_seconds: Callable[[float], object] = lambda _: None,
         first: Iterable[Precedence] = (),
     ) -> None:
-        """`renderer` is called for each card. Readers pause for the threads of `first`, and for the one that draws."""
+        """Readers pause for the threads of `first`."""
         self._keys = keys
         self._store = store
         self._renderer = renderer
         self._note_drawing_seconds = note_drawing_seconds
         self._renew = partial(work_soon, keys.renew)
         self._index = CardIndex()
-        self._readers = Workers(READERS, running_each=READERS_OF_ONE, first=(*first, drawing.precedence))
+        self._readers = Workers(READERS, running_each=READERS_OF_ONE, first=first)
         self._drawing = drawing
         self._flights: dict[str, Flight] = {}
         """By file name."""
@@ -187,7 +188,7 @@ class CardRoutes:
 
     def _draw(self, name: str, key: Key, client: str, card: "Card") -> Found:
         began = time.perf_counter()
-        drawing = self._renderer().render(card)
+        drawing = self._renderer.render(card)
         self._note_drawing_seconds(time.perf_counter() - began)
         if drawing.unshaped and not self._told_unshaped:
             self._told_unshaped = True

@@ -94,7 +94,7 @@ class Cards:
         self.key = self.new_key()
 
     def draw_by(self, queue: DrawingQueue) -> None:
-        self.routes = CardRoutes(self.keys, self.store, lambda: self.renderer, queue, work_soon=lambda work: work())  # type: ignore
+        self.routes = CardRoutes(self.keys, self.store, self.renderer, queue, work_soon=lambda work: work())  # type: ignore
         self.router = Router(self.routes.routes())
 
     def new_key(self) -> str:

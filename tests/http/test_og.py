@@ -43,7 +43,7 @@ class Cards:
         self.keys = Keys(database, clock, tiers, monotonic=lambda: 0.0)
         self.store = Store(folder, 1_000_000)
         drawing = DrawingQueue(RateLimit(lambda: self.monotonic))
-        self.routes = CardRoutes(self.keys, self.store, lambda: RENDERER, drawing, work_soon=lambda work: work())
+        self.routes = CardRoutes(self.keys, self.store, RENDERER, drawing, work_soon=lambda work: work())
         self.router = Router(self.routes.routes())
         self.key = self.keys.issue().wait().value
 
@@ -371,7 +371,7 @@ def test_a_card_stored_by_an_earlier_process_is_read_once_and_then_answered_at_o
     later = Cards.__new__(Cards)
     later.__dict__ |= cards.__dict__
     later.routes = CardRoutes(
-        cards.keys, cards.store, lambda: RENDERER, DrawingQueue(RateLimit()), work_soon=lambda work: work()
+        cards.keys, cards.store, RENDERER, DrawingQueue(RateLimit()), work_soon=lambda work: work()
     )
     later.router = Router(later.routes.routes())
     assert later.at_once(cards.url()) is None

@@ -43,7 +43,7 @@ LAYERS = {
     "cards": [
         {"__init__", "drawing_queue", "eviction", "request", "seal"},
         {"drawing", "folder"},
-        {"store"},
+        {"drawing_process", "store"},
         {"routes"},
     ],
     "heartbeat": [

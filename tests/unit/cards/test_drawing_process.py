@@ -1,0 +1,123 @@
+"""Cards that a process of its own draws: as here, also after it was killed, and where none can be started."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from cardbeat.cards import drawing_process
+from cardbeat.cards.drawing.render import Renderer
+from cardbeat.cards.drawing_process import DrawingProcess
+from cardbeat.cards.request import card_from
+from cardbeat.typeset.faces.fonts import Fonts
+from tests.support import wait_until
+
+CARD = card_from({"title": "Hello", "description": "World é ا", "theme": "dark"})
+ACCENT = "#16a34a"
+
+
+@pytest.fixture
+def drawing():
+    drawing = DrawingProcess(ACCENT)
+    yield drawing
+    drawing.close()
+
+
+def process_of(drawing):
+    drawing.start()
+    return drawing._process
+
+
+def test_it_draws_as_the_renderer_does(drawing):
+    assert drawing.render(CARD) == Renderer(Fonts(), ACCENT).render(CARD)
+
+
+def test_the_same_process_draws_all(drawing):
+    process = process_of(drawing)
+    for _ in range(2):
+        drawing.render(CARD)
+    assert process_of(drawing) is process
+    assert process.poll() is None
+
+
+def test_after_a_kill_another_one_draws_the_card(drawing):
+    process = process_of(drawing)
+    process.kill()
+    process.wait(10)
+    assert drawing.render(CARD).png
+    assert process_of(drawing) is not process
+
+
+def test_one_that_is_killed_while_it_draws_is_replaced_too(drawing):
+    process = process_of(drawing)
+    drawing.render(CARD)
+    os.kill(process.pid, signal.SIGSTOP)
+    drawn = []
+    thread = threading.Thread(target=lambda: drawn.append(drawing.render(CARD)))
+    thread.start()
+    process.kill()
+    thread.join(30)
+    assert drawn
+
+
+def test_one_that_ends_again_and_again_is_an_error(drawing, monkeypatch):
+    drawing.render(CARD)
+    monkeypatch.setattr(drawing_process, "_WORK", "raise SystemExit")
+    process_of(drawing).kill()
+    with pytest.raises(RuntimeError, match="ended twice"):
+        drawing.render(CARD)
+    monkeypatch.undo()
+    assert drawing.render(CARD).png
+
+
+def test_where_one_ends_before_it_has_drawn_any_cards_are_drawn_here(drawing, monkeypatch, caplog):
+    monkeypatch.setattr(drawing_process, "_WORK", "raise SystemExit")
+    for _ in range(2):
+        assert drawing.render(CARD) == Renderer(Fonts(), ACCENT).render(CARD)
+    assert "the server draws cards itself" in caplog.text
+    assert process_of(drawing) is None
+
+
+def test_a_text_that_can_not_be_drawn_is_an_error_and_the_next_is_drawn(drawing):
+    process = process_of(drawing)
+    with pytest.raises(RuntimeError, match="drawing failed with"):
+        drawing.render(CARD._replace(template="none"))
+    assert drawing.render(CARD).png
+    assert process_of(drawing) is process
+
+
+def test_where_no_process_can_be_started_cards_are_drawn_here(drawing, monkeypatch, caplog):
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    assert drawing.render(CARD) == Renderer(Fonts(), ACCENT).render(CARD)
+    assert "the server draws cards itself" in caplog.text
+
+
+def test_it_ends_at_the_close_and_draws_nothing_more(drawing):
+    process = process_of(drawing)
+    drawing.close()
+    assert process.poll() == 0
+    with pytest.raises(RuntimeError):
+        drawing.render(CARD)
+
+
+def test_a_close_does_not_wait_for_one_that_hangs(drawing, monkeypatch):
+    monkeypatch.setattr(drawing_process, "STOP_SECONDS", 0.01)
+    process = process_of(drawing)
+    os.kill(process.pid, signal.SIGSTOP)
+    drawing.close()
+    assert process.poll() == -signal.SIGKILL
+
+
+def test_it_ends_when_the_pipe_is_closed_as_by_a_server_that_is_killed(drawing):
+    process = process_of(drawing)
+    process.stdin.close()
+    wait_until(lambda: process.poll() == 0)
+
+
+def test_stop_signals_of_the_whole_group_do_not_end_it(drawing):
+    process = process_of(drawing)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(process.pid, number)
+    assert drawing.render(CARD).png
+    assert process_of(drawing) is process
