@@ -26,7 +26,7 @@ def replace_parts(world: "World") -> None:
     """For a world that is about to run."""
     for name in ("Store", "CardRoutes", "OpenApiRoutes", "PageRoutes"):
         setattr(service, name, Nothing)
-    service.new_renderer = Nothing  # type: ignore[assignment]
+    service.DrawingProcess = Nothing  # type: ignore[assignment, misc]
     service.new_sender = lambda *_: world.network  # type: ignore[assignment, return-value]
     service.HttpServer = _server  # type: ignore[assignment, misc]
     service.on_stop_signals = _on_stop_signals
