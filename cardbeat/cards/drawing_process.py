@@ -47,10 +47,10 @@ class DrawingProcess:
         with self._lock:
             if self._process or self._here or self._is_closed:
                 return
-            # This package may be found by what is no entry of `sys.path`.
-            path = [os.path.abspath(entry) for entry in (os.path.dirname(cardbeat.__path__[0]), *sys.path)]
-            command = [sys.executable, "-ISc", _WORK, self._accent or "", *path]
             try:
+                # This package may be found by what is no entry of `sys.path`.
+                path = [os.path.abspath(entry) for entry in (os.path.dirname(cardbeat.__path__[0]), *sys.path)]
+                command = [sys.executable, "-ISc", _WORK, self._accent or "", *path]
                 with stop_signals_held():
                     self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
             except OSError as error:

@@ -93,6 +93,14 @@ def test_where_no_process_can_be_started_cards_are_drawn_here(drawing, monkeypat
     assert "the server draws cards itself" in caplog.text
 
 
+def test_nor_where_the_working_folder_was_removed(drawing, monkeypatch, tmp_path):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    monkeypatch.syspath_prepend("")
+    (tmp_path / "gone").rmdir()
+    assert drawing.render(CARD).png
+
+
 def test_it_ends_at_the_close_and_draws_nothing_more(drawing):
     process = process_of(drawing)
     drawing.close()
