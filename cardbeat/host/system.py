@@ -225,6 +225,19 @@ def killed_if_stuck(doing: str, seconds: float) -> Iterator[Callable[[], object]
             yield lambda: killer.stdin and os.write(killer.stdin.fileno(), b".")
 
 
+def end_in(seconds: float) -> None:
+    """End this process after this time, even in the middle of a call into C; 0 calls it off. Not on Windows."""
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def kill_first(process: int) -> None:
+    """Where memory runs out, let Linux kill this process rather than the one that started it; elsewhere nothing."""
+    score = Path(f"/proc/{process}/oom_score_adj")
+    with contextlib.suppress(OSError, ValueError):
+        score.write_text(str(min(1000, int(score.read_text()) + 500)))
+
+
 FORK_IS_SAFE: Final = sys.platform not in ("win32", "darwin")
 """Whether a process with one thread can be copied. Libraries of macOS start threads of their own."""
 

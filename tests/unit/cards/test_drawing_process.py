@@ -2,7 +2,9 @@
 
 import os
 import signal
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -41,12 +43,23 @@ def test_the_same_process_draws_all(drawing):
     assert process.poll() is None
 
 
-def test_after_a_kill_another_one_draws_the_card(drawing):
+def test_after_a_kill_another_one_draws_the_card_which_is_told(drawing, caplog):
     process = process_of(drawing)
     process.kill()
     process.wait(10)
     assert drawing.render(CARD).png
     assert process_of(drawing) is not process
+    assert caplog.messages == ["the process that draws ended with status -9"]
+
+
+def test_one_that_memory_runs_out_for_is_not_replaced_by_the_server(drawing, monkeypatch):
+    monkeypatch.setattr(drawing_process, "_WORK", "import os; os.kill(os.getpid(), 9)")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="ended twice, with status -9; -9 mostly means that memory ran out"):
+            drawing.render(CARD)
+    monkeypatch.undo()
+    assert drawing.render(CARD).png
+    assert process_of(drawing)
 
 
 def test_one_that_is_killed_while_it_draws_is_replaced_too(drawing):
@@ -61,11 +74,16 @@ def test_one_that_is_killed_while_it_draws_is_replaced_too(drawing):
     assert drawn
 
 
+def test_an_error_names_its_lines(drawing):
+    with pytest.raises(RuntimeError, match=r"drawing failed\nTraceback [^$]* line \d+[^$]*Error: "):
+        drawing.render(CARD._replace(template="none"))
+
+
 def test_one_that_ends_again_and_again_is_an_error(drawing, monkeypatch):
     drawing.render(CARD)
     monkeypatch.setattr(drawing_process, "_WORK", "raise SystemExit")
     process_of(drawing).kill()
-    with pytest.raises(RuntimeError, match="ended twice"):
+    with pytest.raises(RuntimeError, match=r"ended twice"):
         drawing.render(CARD)
     monkeypatch.undo()
     assert drawing.render(CARD).png
@@ -81,7 +99,7 @@ def test_where_one_ends_before_it_has_drawn_any_cards_are_drawn_here(drawing, mo
 
 def test_a_text_that_can_not_be_drawn_is_an_error_and_the_next_is_drawn(drawing):
     process = process_of(drawing)
-    with pytest.raises(RuntimeError, match="drawing failed with"):
+    with pytest.raises(RuntimeError, match="drawing failed"):
         drawing.render(CARD._replace(template="none"))
     assert drawing.render(CARD).png
     assert process_of(drawing) is process
@@ -91,6 +109,68 @@ def test_where_no_process_can_be_started_cards_are_drawn_here(drawing, monkeypat
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     assert drawing.render(CARD) == Renderer(Fonts(), ACCENT).render(CARD)
     assert "the server draws cards itself" in caplog.text
+
+
+def test_where_one_could_not_be_started_another_is_tried_a_minute_later(drawing, monkeypatch, caplog):
+    clock = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    for _ in range(2):
+        drawing.render(CARD)
+        clock[0] += 61
+    assert caplog.text.count("the server draws cards itself") == 1
+    drawing.render(CARD)
+    monkeypatch.undo()
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    clock[0] += 59
+    drawing.render(CARD)
+    assert process_of(drawing) is None
+    clock[0] += 1
+    drawing.render(CARD)
+    assert process_of(drawing).poll() is None
+
+
+HANGS = """
+import sys
+sys.path[:] = sys.argv[2:]
+from cardbeat.cards import drawing_process
+class Hanging:
+    def render(self, card):
+        while True:
+            pass
+drawing_process.DRAWING_SECONDS = 0.05
+drawing_process._renderer = lambda accent: Hanging()
+drawing_process.work()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no timer that ends a process")
+def test_a_card_that_hangs_is_an_error_and_the_next_is_drawn(drawing, monkeypatch):
+    drawing.render(CARD)
+    process = process_of(drawing)
+    monkeypatch.setattr(drawing_process, "_WORK", HANGS)
+    process.kill()
+    with pytest.raises(RuntimeError, match=r"ended twice, with status -14; .* -14 that a card took 20 s"):
+        drawing.render(CARD)
+    monkeypatch.undo()
+    assert drawing.render(CARD).png
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has scores")
+def test_where_memory_runs_out_it_is_killed_rather_than_the_server(drawing):
+    drawing.render(CARD)
+    own, score = (int(Path(f"/proc/{one}/oom_score_adj").read_text()) for one in ("self", process_of(drawing).pid))
+    assert score == min(1000, own + 500)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows it")
+def test_it_knows_no_settings(drawing, monkeypatch):
+    monkeypatch.setenv("CARDBEAT_DATABASE", "postgresql://user:secret@host/name")
+    monkeypatch.setenv("OTHER", "stays")
+    drawing.render(CARD)
+    environment = Path(f"/proc/{process_of(drawing).pid}/environ").read_bytes()
+    assert b"CARDBEAT" not in environment
+    assert b"OTHER=stays" in environment
 
 
 def test_nor_where_the_working_folder_was_removed(drawing, monkeypatch, tmp_path):
@@ -104,13 +184,12 @@ def test_nor_where_the_working_folder_was_removed(drawing, monkeypatch, tmp_path
 def test_it_ends_at_the_close_and_draws_nothing_more(drawing):
     process = process_of(drawing)
     drawing.close()
-    assert process.poll() == 0
-    with pytest.raises(RuntimeError):
+    assert process.poll() is not None
+    with pytest.raises(RuntimeError, match="the server stops"):
         drawing.render(CARD)
 
 
-def test_a_close_does_not_wait_for_one_that_hangs(drawing, monkeypatch):
-    monkeypatch.setattr(drawing_process, "STOP_SECONDS", 0.01)
+def test_a_close_does_not_wait_for_one_that_hangs(drawing):
     process = process_of(drawing)
     os.kill(process.pid, signal.SIGSTOP)
     drawing.close()
