@@ -77,7 +77,8 @@ class DrawingProcess:
                 break
             try:
                 drawn = _ask(process, tuple(card))
-            except (OSError, EOFError, ValueError, TypeError):
+            except Exception:
+                # Whatever it was, such as too little memory here: the rest of the answer must not pass for the next.
                 if (status := self._end()) is not None:
                     log.warning("the process that draws ended with status %d", status)
             else:

@@ -79,6 +79,18 @@ def test_an_error_names_its_lines(drawing):
         drawing.render(CARD._replace(template="none"))
 
 
+def test_an_answer_that_there_was_no_memory_for_does_not_pass_for_the_next(drawing, monkeypatch):
+    def load(file):
+        monkeypatch.undo()
+        raise MemoryError
+
+    other = CARD._replace(title="Other")
+    expected = drawing.render(other)
+    monkeypatch.setattr("marshal.load", load)
+    drawing.render(CARD)
+    assert drawing.render(other) == expected
+
+
 def test_one_that_ends_again_and_again_is_an_error(drawing, monkeypatch):
     drawing.render(CARD)
     monkeypatch.setattr(drawing_process, "_WORK", "raise SystemExit")
