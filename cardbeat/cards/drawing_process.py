@@ -87,7 +87,7 @@ class DrawingProcess:
                     raise RuntimeError(drawn)
                 return Drawing(*drawn)
         else:
-            if self._has_drawn or status == -9:
+            if self._has_drawn or status in (-9, -14):
                 hint = f"-9 mostly means that memory ran out, -14 that a card took {DRAWING_SECONDS} s"
                 raise RuntimeError(f"the process that draws ended twice, with status {status}; {hint}")
             self._draw_here(f"it ended with status {status}")

@@ -228,6 +228,8 @@ def killed_if_stuck(doing: str, seconds: float) -> Iterator[Callable[[], object]
 def end_in(seconds: float) -> None:
     """End this process after this time, even in the middle of a call into C; 0 calls it off. Not on Windows."""
     if sys.platform != "win32":
+        # What started this process may ignore the signal.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 

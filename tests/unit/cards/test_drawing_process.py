@@ -157,15 +157,18 @@ drawing_process.work()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no timer that ends a process")
-def test_a_card_that_hangs_is_an_error_and_the_next_is_drawn(drawing, monkeypatch):
-    drawing.render(CARD)
-    process = process_of(drawing)
-    monkeypatch.setattr(drawing_process, "_WORK", HANGS)
-    process.kill()
-    with pytest.raises(RuntimeError, match=r"ended twice, with status -14; .* -14 that a card took 20 s"):
-        drawing.render(CARD)
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.SIG_IGN])
+def test_a_card_that_hangs_is_an_error_and_the_next_is_drawn(drawing, monkeypatch, handler):
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        monkeypatch.setattr(drawing_process, "_WORK", HANGS)
+        with pytest.raises(RuntimeError, match=r"ended twice, with status -14; .* -14 that a card took 20 s"):
+            drawing.render(CARD)
+    finally:
+        signal.signal(signal.SIGALRM, before)
     monkeypatch.undo()
     assert drawing.render(CARD).png
+    assert process_of(drawing)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has scores")
