@@ -14,7 +14,7 @@ RECEIVE_BUFFER, SEND_BUFFER = 64 * 1024, 256 * 1024
 """Bytes of requests, and of answers, that the kernel may hold for one client, and as many for itself: else those that
 don't read, or send while they aren't read, take 4 to 6 MB each. What a slow client has not read of a list of checks
 must fit, since this process would keep all of it."""
-TAKES_NOTHING_SECONDS: Final = 30
+TAKES_NOTHING_SECONDS: Final = 60
 SYSTEMD_FIRST_DESCRIPTOR: Final = 3
 
 
