@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
+from tests import interfaces
 from tests.artifact import Running, starter
 from tests.browser.api import Api
 
@@ -61,9 +62,10 @@ def open_tab(browser) -> Iterator:
         page.goto(url)
         return page
 
-    yield open_one
-    for context in contexts:
-        context.close()
+    with interfaces.they_stay():
+        yield open_one
+        for context in contexts:
+            context.close()
     assert problems == []
 
 

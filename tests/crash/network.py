@@ -70,7 +70,7 @@ class Network:
             undo.callback(self.far.close)
             self._router = Namespace()
             undo.callback(self._router.close)
-            name = f"cb{os.getpid()}"
+            self._name = name = f"cb{os.getpid()}"
             self.far.link("direct", f"{self.there}/30", None, f"{name}d", f"{self.here}/30")
             self._router.link("inner", f"{inner[1]}/30", self.far, "router", f"{self.behind_cut}/30")
             self._router.link("outer", f"{outer[2]}/30", None, f"{name}r", f"{self.behind_router}/30")
@@ -90,6 +90,9 @@ class Network:
             self._forward("1")
 
     def close(self) -> None:
+        # With their namespaces they would go too, but some time later.
+        for end in "dr":
+            run("ip", "link", "delete", f"{self._name}{end}")
         self.far.close()
         self._router.close()
 

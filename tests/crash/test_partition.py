@@ -12,6 +12,7 @@ import time
 import pytest
 
 from cardbeat.database.postgresql.row_lease import HELD_SECONDS, TERM_SECONDS
+from tests import interfaces
 from tests.crash.client import ask, checks_key, metric, new_check
 from tests.crash.cluster import Node, Postgres, folder_for_all
 from tests.crash.network import Network, Refused
@@ -143,11 +144,13 @@ class Story:
 @pytest.fixture(scope="module")
 def network():
     try:
-        network = Network()
+        with interfaces.they_change():
+            network = Network()
     except Refused as error:
         pytest.skip(f"the system grants no network namespaces: {error}")
-    with contextlib.closing(network):
-        yield network
+    yield network
+    with interfaces.they_change():
+        network.close()
 
 
 @pytest.fixture(scope="module")
