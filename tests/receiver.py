@@ -102,6 +102,9 @@ class Unlimited:
     def enter(self, address: str) -> bool:
         return True
 
+    def leave_turn(self) -> None:
+        pass
+
 
 def answer(status: int = 204, headers: str = "", body: bytes = b"") -> Behaviour:
     def behave(receiver: Receiver, connection: socket.socket) -> None:

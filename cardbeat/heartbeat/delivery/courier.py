@@ -66,6 +66,7 @@ class Courier:
         try:
             address, body = request_for(url, message.body)
             headers = signed_headers(message.id, int(self._clock()), body, *message.secrets)
+            permit.leave_turn()
             return self._post(address, headers, body, permit)
         except (Postponed, Unavailable):
             raise

@@ -1,4 +1,8 @@
-"""The threads that post alerts. Each posts one due alert after another, and ends when none is due or must make way."""
+"""The threads that post alerts. Each posts one due alert after another, and ends when none is due.
+
+One of them computes at a time, until it waits for the network: the interpreter runs one thread at a time anyway, and
+with every thread that wants to run, the loop and the database's writer wait longer for each of their many short steps.
+"""
 
 import contextlib
 import functools
@@ -14,7 +18,7 @@ from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Courier, Result
 from cardbeat.heartbeat.delivery.lanes import CheckQueue, Lanes
 from cardbeat.heartbeat.delivery.places import PARTS
-from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Late, Postponed
+from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Late, Permit, Postponed
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +57,7 @@ class Couriers:
         self._left: list[Result] = []
         self._may_send = False
         self._stopping = False
-        self.make_way = False
-        """Whether couriers end after each post, so that those who store and read alerts get the interpreter's lock."""
+        self._turn = _Turn()
         # Used by the dispatcher alone.
         self._lacks_threads = False
 
@@ -69,14 +72,18 @@ class Couriers:
         until = time.monotonic() + self._starting_seconds
         with self.changed:
             self._may_send = False
-        while (queue := self._take()) is not None:
+        while self._turn.take(max(0.0, until - time.monotonic())):
+            queue = self._take()
+            if queue is None:
+                return
             if not self._start(functools.partial(self._post_while_due, queue)):
+                self._turn.leave()
                 self._bring_back(Result(queue, wait_seconds=TROUBLE_SECONDS), 0)
                 return
             if time.monotonic() >= until:
-                with self.changed:
-                    self._may_send = True
-                return
+                break
+        with self.changed:
+            self._may_send = True
 
     def stop(self) -> None:
         """Begin no more posts."""
@@ -117,9 +124,12 @@ class Couriers:
             return self._stopping and not (self._lanes.running or self._results or self._left)
 
     def _take(self) -> CheckQueue | None:
-        """The next queue to post for, None if there is none now."""
+        """The next queue to post for. If there is none now, the turn that the caller has is over."""
         with self.changed:
-            return None if self._stopping or not self._may_post() else self._lanes.take()
+            queue = None if self._stopping or not self._may_post() else self._lanes.take()
+        if queue is None:
+            self._turn.leave()
+        return queue
 
     def _start(self, work: Callable[[], None]) -> bool:
         """Start a thread; False if that is not possible. Logs when threads begin to lack, and when they are back."""
@@ -139,19 +149,21 @@ class Couriers:
         queue: CheckQueue | None = first
         while queue is not None:
             began = time.monotonic()
-            result = self._attempt(queue)
+            permit = _Permit(queue, self.enter, self._turn.leave)
+            result = self._attempt(queue, permit)
+            permit.leave_turn()
             seconds = time.monotonic() - began
-            with self.changed:
-                if result is None:
-                    self._postpone(queue, seconds)
-                else:
-                    self._bring_back(result, seconds)
-                queue = None if self.make_way else self._take()
+            if result is None:
+                self._postpone(queue, seconds)
+            else:
+                self._bring_back(result, seconds)
+            # Else one that waits goes on.
+            queue = self._take() if self._turn.take() else None
 
-    def _attempt(self, queue: CheckQueue) -> Result | None:
+    def _attempt(self, queue: CheckQueue, permit: Permit) -> Result | None:
         """The result of a post, None if it is postponed."""
         try:
-            return self._courier.attempt(queue, _Permit(queue, self.enter))
+            return self._courier.attempt(queue, permit)
         except Late:
             # An address was only slow, and a long post there need not wait for one that may get no more.
             queue.refused = None
@@ -194,9 +206,12 @@ class Couriers:
 class _Permit:
     """The permit of the post for a queue. Only the courier of this post changes what is read here."""
 
-    def __init__(self, queue: CheckQueue, enter: Callable[[CheckQueue, str], bool]) -> None:
+    def __init__(
+        self, queue: CheckQueue, enter: Callable[[CheckQueue, str], bool], leave_turn: Callable[[], None]
+    ) -> None:
         self._queue = queue
         self._enter = enter
+        self._leave_turn: Callable[[], None] | None = leave_turn
         self.key = queue.key
         self.is_granted = queue.is_granted
 
@@ -215,6 +230,30 @@ class _Permit:
 
     def enter(self, address: str) -> bool:
         return self._enter(self._queue, address)
+
+    def leave_turn(self) -> None:
+        leave, self._leave_turn = self._leave_turn, None
+        if leave is not None:
+            leave()
+
+
+class _Turn:
+    """The turn to compute. One thread has it, and at most one waits for it. Any thread may leave it."""
+
+    def __init__(self) -> None:
+        self._is_taken, self._is_awaited = threading.Lock(), threading.Lock()
+
+    def take(self, seconds: float = -1) -> bool:
+        """Wait for the turn, without a limit by default. False if another waits, or it takes longer than `seconds`."""
+        if not self._is_awaited.acquire(blocking=False):
+            return False
+        try:
+            return self._is_taken.acquire(timeout=seconds)
+        finally:
+            self._is_awaited.release()
+
+    def leave(self) -> None:
+        self._is_taken.release()
 
 
 def log_trouble(error: Exception) -> None:

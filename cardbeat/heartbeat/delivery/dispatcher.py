@@ -31,8 +31,6 @@ GROUP_COMMIT_RESULTS = 500
 """Most results in one commit."""
 MOST_PAGES = 5
 """Most pages of new alerts, and of those that are read again, in a round: results and posts must not wait for more."""
-BURST = 250
-"""Alerts read in a round for which couriers make way: as many as one write of the sweep may store."""
 DAY_SECONDS, GROWN_DAYS = 86_400, 30
 """A key of so many days weighs as much as an older one: 31 times what a new key does."""
 HELD_AT_ONCE, MOST_HELD_WRITES = 100, 5
@@ -193,8 +191,6 @@ class Dispatcher:
         alert, count = self._read_new(alert)
         self._newest = alert, move
         count += self._plan_again(alert)
-        with self._changed:
-            self.couriers.make_way = count >= BURST
         self._poll_at = self._elapsed() + (self._poll_seconds if not count and self._read_again is None else 0)
 
     def _read_moves(self, last: int) -> int:

@@ -34,6 +34,9 @@ class Permit(Protocol):
     def enter(self, address: str) -> bool:
         """Whether it may connect to this address, given as `address_name`. Leaves the address entered before."""
 
+    def leave_turn(self) -> None:
+        """Note that the attempt waits from now on, so that another may compute (`Couriers`)."""
+
 
 class Postponed(Exception):
     """The attempt was cut off by its permit. It does not count, and is to be repeated."""

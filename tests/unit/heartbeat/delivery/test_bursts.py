@@ -1,4 +1,4 @@
-"""Many alerts of strangers at once: those behind them are read in the same round, and couriers make way."""
+"""Many alerts of strangers at once: those behind them are read in the same round."""
 
 from collections import Counter, OrderedDict
 from unittest.mock import MagicMock, Mock
@@ -16,14 +16,12 @@ from tests.postgresql import BOTH_ENGINES
 pytestmark = BOTH_ENGINES
 
 PAGE = 4
-BURST = 3
 
 
 @pytest.fixture
 def mail(database, clock, monkeypatch):
     for place in (module, pending):
         monkeypatch.setattr(place, "PAGE", PAGE)
-    monkeypatch.setattr(module, "BURST", BURST)
     return Mail(database, clock)
 
 
@@ -71,18 +69,6 @@ def test_posts_do_not_wait_for_more_pages_than_a_few(mail):
     first = one.due()
     assert len(first) == MOST_PAGES * PAGE
     assert one.due() == checks - first
-
-
-def test_couriers_make_way_while_many_alerts_are_read(mail):
-    one = Round(mail)
-    overdue(mail, BURST - 1)
-    one.due()
-    assert not one.couriers.make_way
-    overdue(mail, BURST)
-    one.due()
-    assert one.couriers.make_way
-    one.due()
-    assert not one.couriers.make_way
 
 
 def test_a_round_takes_the_lock_of_hundreds_of_couriers_as_often_for_many_alerts_as_for_one(mail):

@@ -25,14 +25,18 @@ LONG = 60
 
 
 class HeldCourier:
-    """Makes attempts that last until they are let go."""
+    """Makes attempts that compute until they may wait, by default at once, and last until they are let go."""
 
     def __init__(self):
         self.begun = []
+        self.may_wait = threading.Event()
+        self.may_wait.set()
         self.let_go = threading.Semaphore(0)
 
-    def attempt(self, queue, _permit):
+    def attempt(self, queue, permit):
         self.begun.append(queue.check_seq)
+        assert self.may_wait.wait(timeout=10)
+        permit.leave_turn()
         assert self.let_go.acquire(timeout=10)
         return Result(queue)
 
@@ -106,21 +110,44 @@ def test_no_post_begins_while_it_may_not_and_what_is_due_goes_out_later(courier,
     assert brought_back(couriers, 3) == [1, 2, 3]
 
 
-def test_couriers_that_must_make_way_end_after_a_post(courier, changed):
+def test_one_courier_computes_at_a_time_and_the_next_begins_when_it_waits(courier, changed):
     couriers = Couriers(
-        courier, changed, limit=2, may_post=lambda: True, allowance=Allowance(time.monotonic), starting_seconds=LONG
+        courier, changed, limit=3, may_post=lambda: True, allowance=Allowance(time.monotonic), starting_seconds=0.05
     )
-    couriers.make_way = True
+    courier.may_wait.clear()
     couriers.add(map(queue, (1, 2, 3, 4)))
     couriers.send_out()
-    wait_until(lambda: len(courier.begun) == 2)
-    courier.let_go.release(2)
-    brought_back(couriers, 2)
-    assert not couriers.posting()
     couriers.send_out()
+    assert courier.begun == [1]
+    assert couriers.has_news()
+    courier.may_wait.set()
+    wait_until(lambda: couriers.send_out() or len(courier.begun) == 3)
+    # Those that end their posts at the same time go on one after another, or leave it to the one that waits.
+    courier.may_wait.clear()
+    courier.let_go.release(3)
+    brought_back(couriers, 3)
     wait_until(lambda: len(courier.begun) == 4)
-    courier.let_go.release(2)
+    assert couriers._lanes.running == 1
+    courier.may_wait.set()
+    courier.let_go.release()
     assert sorted(brought_back(couriers, 4)) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("error", [OSError("broken"), Postponed()])
+def test_a_courier_that_fails_before_it_waits_leaves_its_turn(courier, couriers, monkeypatch, error):
+    held = courier.attempt
+
+    def attempt(queue, permit):
+        if queue.check_seq == 1 and not courier.begun:
+            courier.begun.append(1)
+            raise error
+        return held(queue, permit)
+
+    courier.attempt = attempt
+    couriers.add(map(queue, (1, 2)))
+    couriers.send_out()
+    wait_until(lambda: couriers.send_out() or 2 in courier.begun)
+    courier.let_go.release(2)
 
 
 def test_a_result_is_told_and_stays_until_it_is_recorded(couriers, courier, changed):
@@ -222,6 +249,7 @@ def test_a_post_that_found_no_room_at_its_address_waits_for_that_and_brings_no_r
 
     def attempt(queue, permit):
         permits.append((queue.check_seq, permit.enter("one"), permit.address))
+        permit.leave_turn()
         if permits[-1][1]:
             assert courier.let_go.acquire(timeout=10)
             return Result(queue)
@@ -250,6 +278,7 @@ def test_a_post_that_may_not_be_long_is_made_anew_as_one_that_may(changed):
             attempts.append((queue.check_seq, permit.is_brief, permit.seconds, permit.key))
             if permit.is_brief:
                 raise Postponed
+            permit.leave_turn()
             wait_until(lambda: len(attempts) > 1)
             return Result(queue)
 
@@ -294,6 +323,7 @@ def test_a_slow_address_beside_one_that_may_get_no_more_posts_gets_a_long_post(
 
     class Courier:
         def attempt(self, queue, permit):
+            permit.leave_turn()
             if queue.check_seq == 1:
                 assert long_post.wait(10)
                 return Result(queue)
@@ -325,6 +355,7 @@ def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, c
         attempts.append(queue.check_seq)
         if not permit.enter("one"):
             raise Postponed
+        permit.leave_turn()
         assert courier.let_go.acquire(timeout=10)
         return Result(queue)
 
