@@ -347,7 +347,8 @@ WEBHOOKS: Final[dict[str, Json]] = {
             "summary": "An alert, sent to a check's webhook_url as the Standard Webhooks specification says",
             "description": (
                 "It is sent again after 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 5 h, 10 h and 14 h, until the answer is "
-                "2xx within 10 s. `Retry-After` is honoured up to a day. A check's alerts arrive in order; test alerts "
+                "2xx within 10 s; and earlier, at most every 10 minutes, when its check has a new alert. `Retry-After` "
+                "is honoured up to a day. A check's alerts arrive in order; test alerts "
                 "wait for test alerts only. Of a check at most "
                 f"{ALERTS_AN_HOUR} alerts an hour, and {WAITING_ALERTS} that wait, are told one by one: an alert that "
                 "waits then tells later outages too, and `data.outages` is their number. "

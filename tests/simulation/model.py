@@ -108,6 +108,10 @@ class Told:
     """Until then it waits after its last attempt, as far as that is known."""
     attempts: int = 0
     posts: int = 0
+    extras: int = 0
+    """How many of them were made before their time: only one that ends the alert is counted."""
+    may_be_extra: bool = False
+    """Whether another alert of its check was recorded since the last of these."""
     is_taken: bool = False
     is_finished: bool = False
     set_back: float = 0.0
@@ -246,6 +250,8 @@ class Model:
         if alert.type == "check.reminder":
             self._reminded(alert)
             return
+        for other in self._waiting(alert.check_id):
+            other.may_be_extra = other is not alert and other.type != "check.test"
         outage = (alert.check_id, alert.type, alert.ping_count)
         self.require(outage not in self._outages, "an outage is told twice", alert)
         self._outages[outage] = alert.id
@@ -356,7 +362,7 @@ class Model:
             if alert.type != "check.test":
                 alert.not_before = 0.0
                 # Unless it is being posted. What was stored before the clock was set forward may be due already by it.
-                if 0 < alert.attempts == alert.posts and not alert.set_forward:
+                if 0 < alert.attempts == alert.posts - alert.extras and not alert.set_forward:
                     alert.due_at = min(alert.due_at, now + self.poll_seconds)
 
     def _waiting(self, check_id: str) -> Iterator[Told]:
@@ -398,7 +404,10 @@ class Model:
         may_have_moved = check is not None and check.asked_changes + check.lost_changes > 0
         early = alert.not_before - now
         is_early = early > JITTER_SECONDS and not may_have_moved
-        self.require(not is_early, f"an alert is tried again {early:.0f} s too early", alert)
+        is_extra = alert.may_be_extra and not alert.asked_seconds
+        self.require(not is_early or is_extra, f"an alert is tried again {early:.0f} s too early", alert)
+        if is_early:
+            alert.may_be_extra, alert.extras = False, alert.extras + 1
         alert.posts, alert.set_back, alert.set_forward = alert.posts + 1, 0.0, 0.0
         alert.asked_seconds = 0
         gone_at = None if check is None else check.gone_at

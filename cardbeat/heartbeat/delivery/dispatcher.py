@@ -15,7 +15,7 @@ from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.couriers import Couriers
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.places import remember
-from cardbeat.heartbeat.delivery.retries import LONGEST_RETRY_AFTER_SECONDS
+from cardbeat.heartbeat.delivery.retries import LONGEST_RETRY_AFTER_SECONDS, may_be_earlier
 from cardbeat.heartbeat.delivery.schedule import Schedule
 from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.outbox.pending import PAGE, Pending, PendingAlerts
@@ -33,6 +33,8 @@ MOST_PAGES = 5
 """Most pages of new alerts, and of those that are read again, in a round: results and posts must not wait for more."""
 DAY_SECONDS, GROWN_DAYS = 86_400, 30
 """A key of so many days weighs as much as an older one: 31 times what a new key does."""
+EXTRA_SECONDS = 600.0
+"""Least time between two extra tries for a check: a job that fails again and again must not flood its receiver."""
 HELD_AT_ONCE, MOST_HELD_WRITES = 100, 5
 """Most held alerts whose times one write stores, and most such writes in a round. All pings wait for each of them."""
 
@@ -73,6 +75,8 @@ class Dispatcher:
         self._turns = turns
         """When alerts that were counted may be posted, by `id`: after a move, and in a new dispatcher, they keep their
         turn."""
+        self._extra = OrderedDict[int, float]()
+        """When the last extra try of a check was planned, by its `seq`."""
         self._newest: tuple[int, int] | None = None
         """The `seq` of the last alert and of the last move that were read; None before the first round."""
         self._read_again: int | None = None
@@ -210,6 +214,7 @@ class Dispatcher:
         for _ in range(MOST_PAGES):
             page = self._pending.after(last)
             self._plan(page)
+            self._plan_extra({one.check_seq for one in page if not (one.is_first or one.is_test)})
             last, count = page[-1].seq if page else last, count + len(page)
             if len(page) < PAGE:
                 break
@@ -231,8 +236,23 @@ class Dispatcher:
             self._plan(self._pending.of_checks(self._checks[:PAGE]))
             del self._checks[:PAGE]
 
-    def _plan(self, pending: Iterable[Pending]) -> None:
-        """Schedule each alert that is the first of its check, unless the check is known already."""
+    def _plan_extra(self, check_seqs: Iterable[int]) -> None:
+        """Try what waits for a retry before new alerts of these checks: the receiver may be back for hours."""
+        now = self._elapsed()
+        asked = [one for one in check_seqs if now - self._extra.get(one, -math.inf) >= EXTRA_SECONDS]
+        for one in self._pending.of_checks(asked):
+            if not one.is_test and may_be_earlier(_wait_seconds(one, self._clock()), one.attempts, one.last_status):
+                remember(self._extra, one.check_seq, now)
+                with self._changed:
+                    self._schedule.replace(one.check_seq)
+                self._plan([one], is_extra=True)
+                # Its test was replaced too.
+                self._checks.append(one.check_seq)
+
+    def _plan(self, pending: Iterable[Pending], *, is_extra: bool = False) -> None:
+        """Schedule each alert that is the first of its check, unless the check is known already. An extra try is due
+        now.
+        """
         for one in pending:
             is_known = self._schedule.knows(one.check_seq, one.is_test)
             if one.is_first and not is_known and one.webhook_url is not None:
@@ -245,10 +265,11 @@ class Dispatcher:
                 queue.weight = 1 + min(GROWN_DAYS, age_seconds / DAY_SECONDS)
                 queue.is_counted = one.attempts > 0 or one.id in self._turns
                 turn_seconds = self._turns.get(one.id, -math.inf) - self._elapsed()
+                queue.is_extra = is_extra
                 if turn_seconds > 0:
                     self._hold(queue, turn_seconds)
                 else:
-                    self._wait(queue, _wait_seconds(one, self._clock()))
+                    self._wait(queue, 0 if is_extra else _wait_seconds(one, self._clock()))
 
     def _wait(self, queue: CheckQueue, seconds: float) -> None:
         queue.is_taken = False

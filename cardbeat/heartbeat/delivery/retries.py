@@ -10,6 +10,10 @@ JITTER = 0.2
 """Up to this part of a wait is added to it, at random: alerts that failed together are not tried together again."""
 LONGEST_RETRY_AFTER_SECONDS = 24 * 3600
 """The longest `Retry-After` that is honoured."""
+SOON_SECONDS = 60
+"""Who waits no longer than this is not tried earlier."""
+ASK_TO_WAIT = 429, 503
+"""The statuses that come with a `Retry-After`."""
 GONE = 410
 """The status that says that the URL will never work again."""
 
@@ -32,6 +36,22 @@ def verdict(outcome: Outcome, attempts: int, now: float, luck: float) -> Verdict
         return Verdict("failed")
     wait_seconds = SCHEDULE_SECONDS[attempts - 1] * (1 + JITTER * luck)
     return Verdict("pending", max(wait_seconds, _asked_seconds(outcome.retry_after, now)))
+
+
+def may_be_earlier(wait_seconds: float, attempts: int, last_status: int | None) -> bool:
+    """Whether an alert that waits for so long yet may be tried before its time: not if its receiver asked it to wait.
+
+    An earlier `Retry-After` with another status than these shows as a wait that is longer than the schedule's.
+    """
+    longest = SCHEDULE_SECONDS[min(attempts, len(SCHEDULE_SECONDS)) - 1] * (1 + JITTER) if attempts else 0
+    return SOON_SECONDS < wait_seconds <= longest and last_status not in ASK_TO_WAIT
+
+
+def extra_verdict(outcome: Outcome, attempts: int, now: float, luck: float) -> Verdict | None:
+    """The verdict on a try before its time, None if it changes nothing. It is not the last one."""
+    judged = verdict(outcome, min(attempts, len(SCHEDULE_SECONDS)), now, luck)
+    asks_to_wait = outcome.status in ASK_TO_WAIT or outcome.retry_after is not None
+    return judged if judged.state != "pending" or asks_to_wait else None
 
 
 def _asked_seconds(retry_after: str | None, now: float) -> float:

@@ -17,6 +17,7 @@ from cardbeat.database.sqlite.database import DELIVERY_LOCK
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.delivery import couriers, delivery
+from cardbeat.heartbeat.delivery.dispatcher import EXTRA_SECONDS
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.retries import SCHEDULE_SECONDS
 from cardbeat.heartbeat.outbox.alert import Outcome, signed_headers
@@ -325,6 +326,109 @@ def test_a_test_alert_goes_out_at_once_while_an_outage_waits_for_its_retry(mail,
     mail.pass_time(6)
     mail.settled(4)
     assert mail.states(check) == ["delivered", "delivered", "pending"]
+
+
+def fail_until_it_waits(mail, check, seconds, outcome=FAILED):
+    """Its outage waits for so many seconds after the last try, and at most 20 % longer."""
+    tries = SCHEDULE_SECONDS.index(seconds) + 1
+    mail.outcomes = [outcome] * tries
+    mail.delivery.start()
+    mail.record(check, "check.overdue")
+    for made, passed in enumerate(SCHEDULE_SECONDS[:tries], 1):
+        mail.settled(made)
+        if made < tries:
+            mail.pass_time(1.2 * passed)
+    return tries
+
+
+def test_a_new_alert_lets_the_one_before_it_be_tried_at_once_as_its_receiver_may_be_back(mail, check):
+    tries = fail_until_it_waits(mail, check, 14 * 3600)
+    mail.pass_time(1)
+    mail.record(check, "check.recovered")
+    mail.settled(tries + 2)
+    assert mail.states(check) == ["delivered", "delivered"]
+    assert [alert["attempts"] for alert in mail.alerts.newest(check.id)] == [1, tries + 1]
+
+
+@pytest.mark.parametrize("seconds", [10 * 60, 14 * 3600])
+def test_a_try_before_its_time_that_fails_changes_nothing_and_is_not_soon_made_again(mail, check, seconds):
+    """The shorter wait is in memory, the longer is left in the database. The last try of all is never an extra one."""
+    tries = fail_until_it_waits(mail, check, seconds)
+    (before,) = mail.alerts.newest(check.id)
+    mail.outcomes = [FAILED]
+    mail.record(check, "check.recovered")
+    wait_until(lambda: len(mail.posted) == tries + 1)
+    other = mail.heart.create()
+    mail.record(check._replace(outage=1), "check.overdue")
+    mail.record(other)
+    wait_until(lambda: mail.states(other) == ["delivered"])
+    assert len(mail.posted) == tries + 2
+    *waiting, oldest = mail.alerts.newest(check.id)
+    assert oldest == before
+    assert [alert["state"] for alert in waiting] == ["pending"] * 2
+    # The schedule goes on.
+    mail.pass_time(1.2 * seconds)
+    mail.settled(tries + 4)
+    assert mail.states(check) == ["delivered"] * 3
+
+
+def test_ten_minutes_after_an_extra_try_there_may_be_another(mail, check):
+    tries = fail_until_it_waits(mail, check, 14 * 3600)
+    mail.outcomes = [FAILED]
+    mail.record(check, "check.recovered")
+    wait_until(lambda: len(mail.posted) == tries + 1)
+    mail.pass_time(EXTRA_SECONDS)
+    mail.record(check._replace(outage=1), "check.overdue")
+    mail.settled(tries + 3)
+    assert mail.states(check) == ["delivered"] * 3
+
+
+@pytest.mark.parametrize("retry_after", [None, "86400"])
+@pytest.mark.parametrize("status", [429, 503, 500])
+def test_what_a_receiver_may_have_asked_to_wait_for_is_not_tried_earlier(mail, check, status, retry_after):
+    outcome = Outcome(status, "busy", retry_after)
+    mail.outcomes = [outcome]
+    mail.delivery.start()
+    mail.record(check, "check.overdue")
+    mail.settled(1)
+    mail.outcomes = [outcome]
+    mail.pass_time(86400 * 1.2 if retry_after else 6)
+    mail.settled(2)
+    mail.record(check, "check.recovered")
+    mail.record(mail.heart.create())
+    mail.settled(3)
+    assert mail.states(check) == ["pending", "pending"]
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome(429, "busy"), Outcome(503, "busy", "86400"), Outcome(500, "busy", "86400")]
+)
+def test_an_extra_try_whose_receiver_asks_to_wait_counts_and_is_neither_the_last_nor_followed_by_another(
+    mail, check, outcome
+):
+    tries = fail_until_it_waits(mail, check, 14 * 3600)
+    mail.outcomes = [outcome]
+    mail.record(check, "check.recovered")
+    mail.settled(tries + 1)
+    asked = 86400 if outcome.retry_after else 14 * 3600
+    mail.pass_time(EXTRA_SECONDS)
+    mail.record(check._replace(outage=1), "check.overdue")
+    mail.record(mail.heart.create())
+    mail.settled(tries + 2)
+    oldest = mail.alerts.newest(check.id)[-1]
+    assert (oldest["state"], oldest["attempts"]) == ("pending", tries + 1)
+    assert oldest["next_attempt_at"] >= mail.in_text(asked - EXTRA_SECONDS)
+    mail.pass_time(1.2 * asked)
+    mail.settled(tries + 5)
+    assert mail.states(check) == ["delivered"] * 3
+
+
+def test_an_extra_try_that_is_answered_410_ends_the_alert(mail, check):
+    tries = fail_until_it_waits(mail, check, 14 * 3600)
+    mail.outcomes = [Outcome(410, "The receiver answered 410.")]
+    mail.record(check, "check.recovered")
+    mail.settled(tries + 2)
+    assert mail.states(check) == ["failed", "delivered"]
 
 
 @pytest.mark.parametrize("retry_after", [None, "86400"])
