@@ -150,8 +150,11 @@ class WriteQueue(ABC, Generic[C]):
             raise Unavailable("busy", retry_after_seconds=1)
 
     @abstractmethod
-    def _commit(self, group: list[Write[Any]]) -> None:
-        """Make the writes of a group by `_make` in one transaction, and commit it. An error fails all of them."""
+    def _commit(self, group: list[Write[Any]]) -> bool:
+        """Make the writes of a group by `_make` in one transaction, and commit it. An error fails all of them.
+
+        False if they changed nothing: such a transaction is committed also on a disk that can't be written.
+        """
 
     @abstractmethod
     def _translated(self, error: Exception) -> Exception:
@@ -171,9 +174,9 @@ class WriteQueue(ABC, Generic[C]):
         while group := self._next_group():
             began, self._made_seconds = time.monotonic(), 0.0
             try:
-                self._commit(group)
+                has_changed = self._commit(group)
                 self._commit_seconds = time.monotonic() - began - self._made_seconds
-                if self._failed_at is not None:
+                if has_changed and self._failed_at is not None:
                     seconds = time.monotonic() - self._failed_at
                     log.warning("the database can be written again; for %d s it could not", seconds)
                     self._failed_at = None

@@ -116,17 +116,18 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._writer.close()
         return True
 
-    def _commit(self, group: list[Write[Any]]) -> None:
+    def _commit(self, group: list[Write[Any]]) -> bool:
         with unavailable("write", self._told):
             for pause_seconds in PAUSES_SECONDS:
                 try:
                     self._try(group, may_repeat=True)
-                    return
+                    return True
                 except psycopg.Error as error:
                     if not may_be_repeated(error):
                         raise
                 time.sleep(pause_seconds)
             self._try(group, may_repeat=False)
+        return True
 
     def _try(self, group: list[Write[Any]], *, may_repeat: bool) -> None:
         self._may_repeat = may_repeat

@@ -174,13 +174,13 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         os.close(self._lock_file)
         return True
 
-    def _commit(self, group: list[Write[Any]]) -> None:
+    def _commit(self, group: list[Write[Any]]) -> bool:
         with unavailable("write", self._told), self._only_writer(group[0].came_at):
             self._require_in_place()
             is_read = False
             for attempt in itertools.count():
                 try:
-                    self._transact(group)
+                    has_changed = self._transact(group)
                     break
                 except sqlite3.DatabaseError as error:
                     # Once the database file has all that the -wal holds, as far as readers and the disk allow, the
@@ -195,6 +195,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
                         write.error = None
             # The callers have not been told yet: a file may have been removed during the transaction.
             self._require_in_place()
+            return has_changed
 
     def _is_full(self, error: sqlite3.DatabaseError) -> bool:
         """Whether the disk has no room for the -wal, the database file or the -shm, or a quota leaves none."""
@@ -202,11 +203,13 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         is_full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
         return is_full or (code == sqlite3.SQLITE_IOERR_WRITE and self._room.is_at_quota())
 
-    def _transact(self, group: list[Write[Any]]) -> None:
+    def _transact(self, group: list[Write[Any]]) -> bool:
+        before = self._writer.total_changes
         try:
             self._writer.execute("BEGIN IMMEDIATE")
             self._make(self._writer, group)
             self._writer.execute("COMMIT")
+            return self._writer.total_changes != before
         finally:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
