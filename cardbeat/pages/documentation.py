@@ -19,6 +19,7 @@ API = "api"
 EXAMPLE_URL = "http://127.0.0.1:8080"
 _ROW = re.compile(r"^\| (?:\*\*(?P<group>[^|]+)\*\*|\[(?P<title>[^|]+)\]\((?P<page>[\w-]+)\.md\)) \|", re.MULTILINE)
 _FIELD = re.compile(r"\{(\w+)\}")
+_read = cache(read_text)
 
 
 class DocRoutes:
@@ -40,7 +41,7 @@ class DocRoutes:
         from cardbeat.pages import markdown, reference  # noqa: F401, PLC0415 - a start needs neither
 
         for page in _titles():
-            _text(page)
+            _read(f"docs/{page}.md")
 
     def index(self, request: Request) -> Response:
         return page_answer(request, *self._page(INDEX), TYPES["html"])
@@ -57,7 +58,7 @@ class DocRoutes:
         from cardbeat.pages.reference import reference  # noqa: PLC0415
 
         to_root = "" if name == INDEX else "../"
-        markdown = _text(name)
+        markdown = _read(f"docs/{name}.md")
         if name == API:
             described = json.loads(self._describe())
             markdown = markdown.replace(EXAMPLE_URL, described["servers"][0]["url"]) + reference(described)
@@ -74,13 +75,13 @@ class DocRoutes:
             "text": text.body,
             "pages": "".join(_entries(name, to_root)),
         }
-        body = _FIELD.sub(lambda field: fields[field[1]], _template()).encode()
+        body = _FIELD.sub(lambda field: fields[field[1]], _read("pages/docs/docs.html")).encode()
         return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def _entries(current: str, to_root: str) -> Iterator[str]:
     """The list of all pages, in groups. The current one is marked."""
-    for row in _ROW.finditer(_text(INDEX)):
+    for row in _ROW.finditer(_read(f"docs/{INDEX}.md")):
         if row["group"]:
             yield f'<li class="group">{row["group"]}</li>'
         else:
@@ -91,14 +92,4 @@ def _entries(current: str, to_root: str) -> Iterator[str]:
 @cache
 def _titles() -> dict[str, str]:
     """The title of each page but the index, by the page's name, in their order."""
-    return {row["page"]: row["title"] for row in _ROW.finditer(_text(INDEX)) if row["page"]}
-
-
-@cache
-def _text(name: str) -> str:
-    return read_text(f"docs/{name}.md")
-
-
-@cache
-def _template() -> str:
-    return read_text("pages/docs/docs.html")
+    return {row["page"]: row["title"] for row in _ROW.finditer(_read(f"docs/{INDEX}.md")) if row["page"]}
