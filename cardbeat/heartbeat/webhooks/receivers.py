@@ -32,7 +32,8 @@ class Receiver(NamedTuple):
         if match is None:
             return None
         members = match.groupdict()
-        url = _at_root(target) if members else target.url
+        query = target.path.partition("?")[2]
+        url = urlunsplit((target.scheme, target.netloc, "/", query, "")) if members else target.url
         return url, to_json({**members, **self.form(json.loads(body))}).encode()
 
 
@@ -47,11 +48,6 @@ def request_for(url: str, body: bytes) -> tuple[str, bytes]:
         # `Sender.post` reports the reason.
         return url, body
     return next(filter(None, (receiver.request(target, body) for receiver in RECEIVERS)), (url, body))
-
-
-def _at_root(target: Target) -> str:
-    query = target.path.partition("?")[2]
-    return urlunsplit((target.scheme, target.netloc, "/", query, ""))
 
 
 def _slack(alert: Json) -> Json:
