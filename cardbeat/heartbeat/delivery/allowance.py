@@ -103,6 +103,9 @@ class Allowance:
         """By address and key."""
         self._limits = OrderedDict[str, int]()
         """Of keys that may cause more than `KEY_POSTS`."""
+        self.turns = OrderedDict[str, float]()
+        """When alerts that were counted may be posted, by `id`: after a move, and in a new dispatcher, they keep their
+        turn."""
 
     def key_has_room(self, key: str, *, is_reminder: bool) -> bool:
         """Whether a new alert of this key may be posted now, as far as the number of its checks is known."""

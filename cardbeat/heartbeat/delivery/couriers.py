@@ -51,7 +51,7 @@ class Couriers:
         self._starting_seconds = starting_seconds
         # The dispatcher and the couriers read and write all of these, under the (reentrant) lock of this condition.
         self.changed = changed
-        self._allowance = allowance
+        self.allowance = allowance
         self._lanes = Lanes(limit)
         self._results: deque[Result] = deque()
         self._left: list[Result] = []
@@ -177,12 +177,12 @@ class Couriers:
     def enter(self, queue: CheckQueue, address: str) -> bool:
         """Whether the post that runs for this queue may connect to this address. If so, it is counted there."""
         with self.changed:
-            if self._allowance.address_seconds(queue, address):
+            if self.allowance.address_seconds(queue, address):
                 queue.refused = queue.refused or address
                 return False
             if not self._lanes.enter(queue, address):
                 return False
-            self._allowance.count_post(queue, address)
+            self.allowance.count_post(queue, address)
             return True
 
     def _bring_back(self, result: Result, seconds: float) -> None:
@@ -195,7 +195,7 @@ class Couriers:
     def _postpone(self, queue: CheckQueue, seconds: float) -> None:
         with self.changed:
             if queue.refused is not None and queue.crowded is None:
-                wait_seconds = self._allowance.ask_seconds(queue, queue.refused)
+                wait_seconds = self.allowance.ask_seconds(queue, queue.refused)
                 self._bring_back(Result(queue, wait_seconds=wait_seconds, is_held=True), seconds)
                 return
             self._lanes.postpone(queue, seconds)

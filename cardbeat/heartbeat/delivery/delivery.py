@@ -8,7 +8,7 @@ the holder then forgets its state.
 import logging
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 
 from cardbeat.clock import Clock
 from cardbeat.concurrency import threads
@@ -54,7 +54,7 @@ class Delivery:
         self._stopping = False
         self._abandoned = False
         # What was counted counts once, also after this process was without the lease for a time.
-        self._allowance, self._turns = Allowance(elapsed), OrderedDict[str, float]()
+        self._allowance = Allowance(elapsed)
         self._dispatcher = self._new_dispatcher()
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
 
@@ -100,16 +100,8 @@ class Delivery:
     def _new_dispatcher(self) -> Dispatcher:
         allowance = self._allowance
         couriers = Couriers(self._courier, self._changed, shares().couriers, self._may_post, allowance=allowance)
-        return Dispatcher(
-            self._alerts,
-            couriers,
-            self._totals,
-            self._clock,
-            self._elapsed,
-            allowance=allowance,
-            turns=self._turns,
-            poll_seconds=self._poll_seconds,
-        )
+        totals, clock, elapsed = self._totals, self._clock, self._elapsed
+        return Dispatcher(self._alerts, couriers, totals, clock, elapsed, poll_seconds=self._poll_seconds)
 
     def _may_post(self) -> bool:
         return self._lease.held()

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from itertools import islice
 
 from cardbeat.clock import Clock
-from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.couriers import Couriers
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.places import remember
@@ -54,13 +53,11 @@ class Dispatcher:
         clock: Clock,
         elapsed: Clock,
         *,
-        allowance: Allowance,
-        turns: OrderedDict[str, float],
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._alerts = alerts
         self.couriers = couriers
-        self._allowance = allowance
+        self._allowance = couriers.allowance
         self._totals = totals
         self._clock = clock
         self._elapsed = elapsed
@@ -72,9 +69,6 @@ class Dispatcher:
         """Checks whose next alert is to be read."""
         self._held: dict[int, int] = {}
         """When alerts are due that wait for their turn, in Unix seconds by `seq`; not stored yet."""
-        self._turns = turns
-        """When alerts that were counted may be posted, by `id`: after a move, and in a new dispatcher, they keep their
-        turn."""
         self._extra = OrderedDict[int, float]()
         """When the last extra try of a check was planned, by its `seq`."""
         self._newest: tuple[int, int] | None = None
@@ -151,7 +145,7 @@ class Dispatcher:
         if queue.is_counted and not queue.is_test and not queue.is_reminder:
             wait_seconds = max(wait_seconds, self._allowance.of_check(queue))
         if queue.is_counted and not queue.is_reminder:
-            remember(self._turns, queue.alert_id, self._elapsed() + wait_seconds)
+            remember(self._allowance.turns, queue.alert_id, self._elapsed() + wait_seconds)
         if wait_seconds:
             self._hold(queue, wait_seconds)
         return not wait_seconds
@@ -263,8 +257,8 @@ class Dispatcher:
                 age_seconds = max(0.0, self._clock() - one.key_created_at)
                 queue.registered_at = self._elapsed() - age_seconds
                 queue.weight = 1 + min(GROWN_DAYS, age_seconds / DAY_SECONDS)
-                queue.is_counted = one.attempts > 0 or one.id in self._turns
-                turn_seconds = self._turns.get(one.id, -math.inf) - self._elapsed()
+                queue.is_counted = one.attempts > 0 or one.id in self._allowance.turns
+                turn_seconds = self._allowance.turns.get(one.id, -math.inf) - self._elapsed()
                 queue.is_extra = is_extra
                 if turn_seconds > 0:
                     self._hold(queue, turn_seconds)

@@ -1,6 +1,6 @@
 """Many alerts of strangers at once: those behind them are read in the same round."""
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from unittest.mock import MagicMock, Mock
 
 import pytest
@@ -31,9 +31,8 @@ class Round:
     def __init__(self, mail):
         self.mail = mail
         self.couriers = Mock(changed=MagicMock(), **{"results.return_value": [], "forget.return_value": []})
-        allowance = Allowance(mail.elapsed)
-        named = {"allowance": allowance, "turns": OrderedDict()}
-        self.dispatcher = Dispatcher(mail.alerts, self.couriers, Counter(), mail.clock, mail.elapsed, **named)
+        self.couriers.allowance = Allowance(mail.elapsed)
+        self.dispatcher = Dispatcher(mail.alerts, self.couriers, Counter(), mail.clock, mail.elapsed)
 
     def due(self):
         """The checks whose alerts one round finds due."""

@@ -77,7 +77,7 @@ def test_beyond_its_limit_an_alert_of_a_key_waits_is_not_overdue_and_goes_out_la
 def test_when_many_that_wait_are_due_is_stored_in_short_writes(mail, monkeypatch):
     put_off, stored = mail.alerts.put_off, []
     monkeypatch.setattr(mail.alerts, "put_off", lambda due_at: stored.append(len(due_at)) or put_off(due_at))
-    dispatcher = Dispatcher(mail.alerts, Mock(), Counter(), mail.clock, mail.elapsed, allowance=Mock(), turns={})
+    dispatcher = Dispatcher(mail.alerts, Mock(), Counter(), mail.clock, mail.elapsed)
     dispatcher._held = dict.fromkeys(range(1, 721), 1)
     for _ in range(3):
         dispatcher._store_held()
@@ -87,7 +87,7 @@ def test_when_many_that_wait_are_due_is_stored_in_short_writes(mail, monkeypatch
 def test_when_an_alert_of_a_locked_check_is_due_is_stored_later_and_after_those_of_others(mail, monkeypatch):
     stored = []
     monkeypatch.setattr(mail.alerts, "put_off", lambda due_at: stored.append(list(due_at)) or {2}.intersection(due_at))
-    dispatcher = Dispatcher(mail.alerts, Mock(), Counter(), mail.clock, mail.elapsed, allowance=Mock(), turns={})
+    dispatcher = Dispatcher(mail.alerts, Mock(), Counter(), mail.clock, mail.elapsed)
     dispatcher._held = {1: 5, 2: 6, 3: 7}
     dispatcher._store_held()
     assert dispatcher._held == {2: 6}
