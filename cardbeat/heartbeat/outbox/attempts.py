@@ -79,22 +79,18 @@ def drop_one_each(transaction: Transaction, check_ids: Collection[str]) -> None:
     )
 
 
-_RESULT = "(CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?)"
+_RESULT = "(CAST(? AS BIGINT), ?, ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT))"
 IS_PENDING = "alerts.state || '' = 'pending'"
 """Concatenation keeps PostgreSQL from using the index of pending alerts: its statistics may say that there are few,
 and it would read all of a burst to find these."""
 _IS_NEXT = f"alerts.seq = result.seq AND alerts.id = result.id AND {IS_PENDING} AND attempts = result.made_before"
 
 
-def _with_results(attempts: Iterable[Attempt]) -> tuple[str, list[object]]:
+def _with_results(attempts: Sequence[Attempt]) -> tuple[str, list[object]]:
     """The beginning of a statement that has the attempts as the table `result`, and its values."""
-    values = [
-        (made.seq, made.id, made.before, made.state, made.status, made.error, made.next_attempt_at, made.webhook_url)
-        for made in attempts
-    ]
-    names = "seq, id, made_before, state, status, error, next_attempt_at, webhook_url"
-    rows = ", ".join([_RESULT] * len(values))
-    return f"WITH result ({names}) AS (VALUES {rows})", [value for row in values for value in row]
+    rows = ", ".join([_RESULT] * len(attempts))
+    names = "seq, id, state, status, error, next_attempt_at, webhook_url, made_before"
+    return f"WITH result ({names}) AS (VALUES {rows})", [value for made in attempts for value in made]
 
 
 def _count_moved(transaction: Transaction, attempts: Sequence[Attempt]) -> set[int]:
