@@ -36,6 +36,15 @@ NAME_PATTERN: Final = (
     f"^[{SPACE}]*[^{SPACE}{_CONTROL}]([^{_CONTROL}]{{0,{NAME_CHARACTERS - 2}}}[^{SPACE}{_CONTROL}])?[{SPACE}]*$"
 )
 
+
+def nullable(schema: Json) -> Json:
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+def integer(among: range, **more: str) -> Json:
+    return {"type": "integer", "minimum": among[0], "maximum": among[-1], **more}
+
+
 SETTINGS: Final[dict[str, Json]] = {
     "name": {
         "type": "string",
@@ -46,18 +55,11 @@ SETTINGS: Final[dict[str, Json]] = {
             "control the direction of text, are refused, and a name without a visible character."
         ),
     },
-    "period_seconds": {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": LONGEST_SECONDS,
-        "description": "Time between two pings. The key's tier may have a larger minimum. An integer: not `60.0`.",
-    },
-    "grace_seconds": {
-        "type": "integer",
-        "minimum": 0,
-        "maximum": LONGEST_SECONDS,
-        "description": "Time that a ping may be late.",
-    },
+    "period_seconds": integer(
+        range(1, LONGEST_SECONDS + 1),
+        description="Time between two pings. The key's tier may have a larger minimum. An integer: not `60.0`.",
+    ),
+    "grace_seconds": integer(range(LONGEST_SECONDS + 1), description="Time that a ping may be late."),
     "webhook_url": {
         "type": ["string", "null"],
         "format": "uri",
@@ -66,26 +68,26 @@ SETTINGS: Final[dict[str, Json]] = {
         " host. The host's name has at most 253 characters, and each label of it at most 63. The URL has at most"
         f" {URL_BYTES:,} bytes in UTF-8. A read-only key sees its scheme and host only.",
     },
-    "repeat_seconds": {
-        "type": ["integer", "null"],
-        "minimum": REPEAT_SECONDS[0],
-        "maximum": REPEAT_SECONDS[-1],
-        "description": (
-            "Time between two `check.reminder` alerts while the check is overdue and not snoozed; null for none. A "
-            "reminder that was not delivered when the next one is due, or when the check recovers, is dropped."
-        ),
-    },
+    "repeat_seconds": nullable(
+        integer(
+            REPEAT_SECONDS,
+            description="Time between two `check.reminder` alerts while the check is overdue and not snoozed; null for "
+            "none. A reminder that was not delivered when the next one is due, or when the check recovers, is dropped.",
+        )
+    ),
 }
-
-
-def nullable(schema: Json) -> Json:
-    return {**schema, "type": [schema["type"], "null"]}
 
 
 def record(properties: dict[str, Json], *, optional: tuple[str, ...] = ()) -> Json:
     """An object in an answer. Only the `optional` properties may be absent; later versions may add properties."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required}
+
+
+def body(properties: dict[str, Json], *required: str) -> Json:
+    """An object in a request, which may hold nothing else."""
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
 
 def ref(name: str) -> Json:
@@ -155,9 +157,8 @@ SCHEMAS: Final[dict[str, Json]] = {
         },
         optional=("field",),
     ),
-    "Registration": {
-        "type": "object",
-        "properties": {
+    "Registration": body(
+        {
             "email": {
                 "type": "string",
                 "format": "email",
@@ -168,9 +169,8 @@ SCHEMAS: Final[dict[str, Json]] = {
                 ),
             }
         },
-        "required": ["email"],
-        "additionalProperties": False,
-    },
+        "email",
+    ),
     "IssuedKey": record(
         {
             "key": KEY_VALUE,
@@ -211,21 +211,9 @@ SCHEMAS: Final[dict[str, Json]] = {
         },
         optional=("email", "read_only_prefix"),
     ),
-    "NewCheck": {
-        "type": "object",
-        "properties": SETTINGS,
-        "required": list(REQUIRED),
-        "additionalProperties": False,
-    },
-    "Snooze": {
-        "type": "object",
-        "properties": {
-            "seconds": {"type": "integer", "minimum": SNOOZE_SECONDS[0], "maximum": SNOOZE_SECONDS[-1]},
-        },
-        "required": ["seconds"],
-        "additionalProperties": False,
-    },
-    "CheckChanges": {"type": "object", "properties": SETTINGS, "additionalProperties": False},
+    "NewCheck": body(SETTINGS, *REQUIRED),
+    "Snooze": body({"seconds": integer(SNOOZE_SECONDS)}, "seconds"),
+    "CheckChanges": body(SETTINGS),
     "Check": record(CHECK),
     "CheckAnswer": record({"check": ref("Check")}),
     "CheckPage": record(
