@@ -133,13 +133,16 @@ class Couriers:
 
     def _start(self, work: Callable[[], None]) -> bool:
         """Start a thread; False if that is not possible. Logs when threads begin to lack, and when they are back."""
+        usual = threading.stack_size(STACK_BYTES)
         try:
-            _start_small(work)
+            threading.Thread(target=work, name="alerts-courier", daemon=True).start()
         except (RuntimeError, MemoryError):
             if not self._lacks_threads:
                 log.warning("no more threads for alerts; going on with those that run")
             self._lacks_threads = True
             return False
+        finally:
+            threading.stack_size(usual)
         if self._lacks_threads:
             log.warning("there are threads for alerts again")
         self._lacks_threads = False
@@ -262,12 +265,3 @@ def log_trouble(error: Exception) -> None:
     if not isinstance(error, Refusal):
         with contextlib.suppress(Exception):
             log.exception("alerts go on in %g s", TROUBLE_SECONDS)
-
-
-def _start_small(work: Callable[[], None]) -> None:
-    """Start a thread with a small stack. Raises `RuntimeError` where the system grants no more."""
-    usual = threading.stack_size(STACK_BYTES)
-    try:
-        threading.Thread(target=work, name="alerts-courier", daemon=True).start()
-    finally:
-        threading.stack_size(usual)
