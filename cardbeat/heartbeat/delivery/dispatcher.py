@@ -160,7 +160,6 @@ class Dispatcher:
         return 0
 
     def _hold(self, queue: CheckQueue, seconds: float) -> None:
-        queue.is_taken = False
         self._schedule.add(queue, self._elapsed() + seconds)
         self._held[queue.alert] = math.ceil(self._clock() + seconds)
 
@@ -266,7 +265,6 @@ class Dispatcher:
                     self._wait(queue, 0 if is_extra else _wait_seconds(one, self._clock()))
 
     def _wait(self, queue: CheckQueue, seconds: float) -> None:
-        queue.is_taken = False
         if seconds <= KEPT_SECONDS:
             self._schedule.add(queue, self._elapsed() + seconds)
 

@@ -29,6 +29,7 @@ class Schedule:
 
     def add(self, queue: CheckQueue, due_at: float) -> None:
         """Let a queue wait until `due_at`. None of its check and kind may be known."""
+        queue.is_taken = False
         self._queues[queue.check_seq, queue.is_test] = queue
         heapq.heappush(self._waiting, (due_at, next(self._entries), queue))
 
