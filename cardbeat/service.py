@@ -128,7 +128,7 @@ class Service:
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
                 health,
                 MetricsRoutes(
-                    answers, self.store, checks, self.delivery, self.sweep, shed=lambda: self.server.connections_shed
+                    answers, self.store, checks, self.delivery, self.sweep, lambda: self.server.connections_shed
                 ),
                 CheckMetricsRoutes(checks, self.keys),
                 PageRoutes(config.accent),

@@ -7,6 +7,7 @@ import time
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
@@ -128,26 +129,17 @@ class Answers:
         }
 
 
+@dataclass(eq=False, repr=False)
 class MetricsRoutes:
     """Collects the counters and gauges of all parts of the service. `shed` counts the connections shed."""
 
-    def __init__(
-        self,
-        answers: Answers,
-        store: Store,
-        checks: Checks,
-        delivery: Delivery,
-        sweep: Sweep,
-        *,
-        shed: Callable[[], int],
-    ) -> None:
-        self._answers = answers
-        self._store = store
-        self._checks = checks
-        self._delivery = delivery
-        self._sweep = sweep
-        self._shed = shed
-        self._started_at = time.time()
+    _answers: Answers
+    _store: Store
+    _checks: Checks
+    _delivery: Delivery
+    _sweep: Sweep
+    _shed: Callable[[], int]
+    _started_at: float = field(default_factory=time.time)
 
     def routes(self) -> list[Route]:
         return [Route("GET", "/metrics", self.read)]
