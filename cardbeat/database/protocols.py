@@ -67,9 +67,8 @@ class Lease(Protocol):
 class Fence(Lease, Protocol):
     """Keeps several machines with one database from sweeping at the same time: only the holder of the lease may."""
 
-    @property
-    def gap_seconds(self) -> float:
-        """The longest time without a holder after the last one was killed."""
+    gap_seconds: float
+    """The longest time without a holder after the last one was killed."""
 
     @property
     def epoch(self) -> int:

@@ -11,13 +11,10 @@ BRIEF_SECONDS = 2.0
 class Permit(Protocol):
     """The permit of one attempt. Its seconds and its address may change with each `enter`."""
 
-    @property
-    def key(self) -> str:
-        """The key whose alert it is: lookups of names are shared fairly among keys."""
-
-    @property
-    def is_granted(self) -> bool:
-        """Whether the operator chose the tier of that key. Then its receivers may use TLS 1.3."""
+    key: str
+    """The key whose alert it is: lookups of names are shared fairly among keys."""
+    is_granted: bool
+    """Whether the operator chose the tier of that key. Then its receivers may use TLS 1.3."""
 
     @property
     def seconds(self) -> float:
