@@ -157,8 +157,7 @@ class Sweep:
         marked = [check for check in turned if check.overdue_at == moment.wall]
         reminded = [check for check in turned if check.overdue_at != moment.wall]
         for alert_type, some in (alert.OVERDUE, marked), (alert.REMINDER, reminded):
-            if some:
-                self._alerts.record(transaction, alert_type, some, moment.wall)
+            self._alerts.record(transaction, alert_type, some, moment.wall)
         return Step([subject_of(check.id, check.key_prefix) for check in marked], len(reminded), is_last)
 
     def _mark(self, transaction: Transaction, now: int) -> tuple[list[Turned], bool]:
