@@ -11,7 +11,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from cardbeat.clock import utc_text
+from cardbeat.clock import time_or_none, utc_text
 from cardbeat.commands.advice import undefined_tiers
 from cardbeat.commands.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_options, integer
 from cardbeat.config import Tier
@@ -142,18 +142,14 @@ def _list(database: Database, keys: Keys, given: argparse.Namespace) -> None:
 
 
 def _as_json(key: Key, checks: int) -> dict[str, Any]:
-    times = {"used_at": _time(key.used_at), "removed_after": _time(removed_after(key, checks))}
+    times = {"used_at": time_or_none(key.used_at), "removed_after": time_or_none(removed_after(key, checks))}
     return {"id": key.id, "prefix": key.prefix, **key.as_json(), "email": key.email, "checks": checks, **times}
 
 
 def _row(key: Key, checks: int) -> tuple[str, ...]:
     shown = (key.id, f"{key.prefix}...", key.scope, key.tier, utc_text(key.created_at), str(checks))
-    end = (_time(removed_after(key, checks)) or "kept")[:10]
-    return *shown, _time(key.used_at) or "never", end, key.email or ""
-
-
-def _time(seconds: int | None) -> str | None:
-    return None if seconds is None else utc_text(seconds)
+    end = (time_or_none(removed_after(key, checks)) or "kept")[:10]
+    return *shown, time_or_none(key.used_at) or "never", end, key.email or ""
 
 
 def _create(_database: Database, keys: Keys, given: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from cardbeat.characters import first_control_of_direction, first_seen
-from cardbeat.clock import utc_text
+from cardbeat.clock import time_or_none, utc_text
 from cardbeat.errors import Invalid
 
 NAME_CHARACTERS = 100
@@ -92,7 +92,7 @@ class Check(NamedTuple):
             "grace_seconds": self.grace_seconds,
             "webhook_url": self.webhook_url,
             "status": self.status,
-            "last_ping_at": _text_of(self.last_ping_at),
+            "last_ping_at": time_or_none(self.last_ping_at),
             "deadline_at": utc_text(self.deadline_at),
             "ping_count": self.ping_count,
             "created_at": utc_text(self.created_at),
@@ -100,8 +100,8 @@ class Check(NamedTuple):
             "version": self.version,
             "ping_url": f"{base_url}/ping/{self.id}",
             "delivery": None if self.webhook_url is None else self.delivery,
-            "failed_at": _text_of(self.failed_at),
-            "snoozed_until": _text_of(self.snoozed_until),
+            "failed_at": time_or_none(self.failed_at),
+            "snoozed_until": time_or_none(self.snoozed_until),
             "repeat_seconds": self.repeat_seconds,
         }
 
@@ -117,10 +117,6 @@ class Check(NamedTuple):
     def as_told(self) -> dict[str, Any]:
         """The check as alerts show it: third parties read them, and must know neither its URLs nor who pings it."""
         return {name: value for name, value in self.as_json("").items() if name not in ("webhook_url", "ping_url")}
-
-
-def _text_of(seconds: int | None) -> str | None:
-    return None if seconds is None else utc_text(seconds)
 
 
 COLUMNS = Check._fields

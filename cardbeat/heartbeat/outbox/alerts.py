@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cardbeat.clock import utc_text
+from cardbeat.clock import time_or_none
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.outbox import attempts
@@ -319,5 +319,5 @@ def _shown(row: Row, due_at: dict[bool, int | None]) -> dict[str, Any]:
     if row["state"] == "pending":
         shown["next_attempt_at"] = due_at.setdefault(row["type"] == TEST, row["next_attempt_at"])
     for name in ("created_at", "next_attempt_at"):
-        shown[name] = None if shown[name] is None else utc_text(shown[name])
+        shown[name] = time_or_none(shown[name])
     return shown
