@@ -116,8 +116,6 @@ class Place(Generic[T]):
         took most. Of equal keys it is the oldest, and one whose tier the operator chose does not wait for others. It
         may lack a courier, so of each quicker pace one is tried beside it.
         """
-        if not any(self._waiting):
-            return
         best: dict[int, tuple[tuple[bool, int, float], str]] = {}
         for pace, waiting in enumerate(self._waiting):
             if waiting and self.has_room(pace == SLOW):
