@@ -243,9 +243,7 @@ class Dispatcher:
                 self._checks.append(one.check_seq)
 
     def _plan(self, pending: Iterable[Pending], *, is_extra: bool = False) -> None:
-        """Schedule each alert that is the first of its check, unless the check is known already. An extra try is due
-        now.
-        """
+        """Schedule each alert that is first, unless its check is known already. An extra try is due now."""
         for one in pending:
             is_known = self._schedule.knows(one.check_seq, one.is_test)
             if one.is_first and not is_known and one.webhook_url is not None:
