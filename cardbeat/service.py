@@ -33,6 +33,7 @@ from cardbeat.host import service_manager
 from cardbeat.host.ownership import CARDS
 from cardbeat.host.system import on_stop_signals
 from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.registration import Registration
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
@@ -87,7 +88,7 @@ class Service:
             undo.callback(self.database.close)
             clock = clock or self.database.clock
             base_url = config.base_url or listener.url
-            renders = RateLimit()
+            renders, registration = RateLimit(), Registration(config)
             self.keys = Keys(self.database, clock, config.tiers)
             alerts = Alerts(self.database, base_url)
             checks = self._heartbeat(config, clock, alerts)
@@ -123,7 +124,7 @@ class Service:
             description = OpenApiRoutes(base_url, routes)
             docs = DocRoutes(description.body)
             parts = (
-                KeyRoutes(config, self.keys, webhook_secrets, renders, checks.usage, wake_removal=self.removal.wake),
+                KeyRoutes(registration, self.keys, webhook_secrets, renders, checks.usage, self.removal.wake),
                 self.cards,
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
                 health,

@@ -2,11 +2,12 @@
 
 import unicodedata
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from cardbeat.characters import first_seen, holds_formats
 from cardbeat.concurrency.later import Later
-from cardbeat.config import TESTS_AN_HOUR, Config
+from cardbeat.config import TESTS_AN_HOUR
 from cardbeat.errors import Invalid
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, READ, IssuedKey, Key
@@ -28,6 +29,7 @@ _PUBLIC = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class KeyRoutes:
     """Handlers of `/register` and `/key`.
 
@@ -35,35 +37,23 @@ class KeyRoutes:
     alerts in the last hour. `wake_removal` is called after a key was revoked.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        keys: Keys,
-        webhook_secrets: WebhookSecrets,
-        renders: RateLimit,
-        usage: Callable[[str], tuple[int, int]],
-        *,
-        wake_removal: Callable[[], None],
-    ) -> None:
-        self._config = config
-        self._keys = keys
-        self._any_key = Bearer(keys)
-        self._checks_key = Bearer(keys, CHECKS, of_cards_key=_PUBLIC)
-        self._webhook_secrets = webhook_secrets
-        self._renders = renders
-        self._registration = Registration(config)
-        self._usage = usage
-        self._wake_removal = wake_removal
+    _registration: Registration
+    _keys: Keys
+    _webhook_secrets: WebhookSecrets
+    _renders: RateLimit
+    _usage: Callable[[str], tuple[int, int]]
+    _wake_removal: Callable[[], None]
 
     def routes(self) -> list[Route]:
+        any_key, checks_key = Bearer(self._keys), Bearer(self._keys, CHECKS, of_cards_key=_PUBLIC)
         return [
             Route("POST", "/register", self.register, guard=self._registration),
-            Route("GET", "/key", self.read, guard=self._any_key),
-            Route("DELETE", "/key", self.revoke, guard=self._checks_key),
-            Route("POST", "/key/rotate", self.rotate, guard=self._checks_key),
-            Route("POST", "/key/read-only", self.issue_reader, guard=self._checks_key),
-            Route("DELETE", "/key/read-only", self.end_reader, guard=self._checks_key),
-            Route("POST", "/key/webhook-secret", self.renew_webhook_secret, guard=self._checks_key),
+            Route("GET", "/key", self.read, guard=any_key),
+            Route("DELETE", "/key", self.revoke, guard=checks_key),
+            Route("POST", "/key/rotate", self.rotate, guard=checks_key),
+            Route("POST", "/key/read-only", self.issue_reader, guard=checks_key),
+            Route("DELETE", "/key/read-only", self.end_reader, guard=checks_key),
+            Route("POST", "/key/webhook-secret", self.renew_webhook_secret, guard=checks_key),
         ]
 
     def register(self, request: Request) -> Later[Response]:

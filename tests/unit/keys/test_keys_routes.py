@@ -8,6 +8,7 @@ from cardbeat.concurrency.later import Later
 from cardbeat.config import FREE, Config
 from cardbeat.database import Database
 from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.registration import Registration
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys, hash_of
 from cardbeat.keys.webhook_secrets import WebhookSecrets
@@ -24,7 +25,8 @@ def test_no_thread_waits_until_a_changed_key_is_known_everywhere(
     waiting: list[Callable[[], object]] = []
     keys = Keys(database, clock, {"free": FREE}, afterwards=waiting.append)
     secrets = WebhookSecrets(database, clock)
-    routes = KeyRoutes(Config(), keys, secrets, RateLimit(), lambda _: (0, 0), wake_removal=lambda: None)
+    registration = Registration(Config())
+    routes = KeyRoutes(registration, keys, secrets, RateLimit(), lambda _: (0, 0), lambda: None)
     issued = keys.issue("a@b").wait()
     answer = change(routes, Request("POST", "/key/rotate", "/key/rotate", key=issued.key))
     database.write(lambda _: None)
