@@ -86,42 +86,35 @@ and it would read all of a burst to find these."""
 _IS_NEXT = f"alerts.seq = result.seq AND alerts.id = result.id AND {IS_PENDING} AND attempts = result.made_before"
 
 
-def _with_results(attempts: Sequence[Attempt]) -> tuple[str, list[object]]:
-    """The beginning of a statement that has the attempts as the table `result`, and its values."""
-    rows = ", ".join([_RESULT] * len(attempts))
+def _update(transaction: Transaction, attempts: Sequence[Attempt], changes: str, among: str = "") -> dict[int, str]:
+    """Count attempts, and change more of their alerts; returns the id of the check by the `seq` of each.
+
+    `changes` and the further condition `among` are SQL, in which the attempts are the table `result`.
+    """
+    if not attempts:
+        return {}
     names = "seq, id, state, status, error, next_attempt_at, webhook_url, made_before"
-    return f"WITH result ({names}) AS (VALUES {rows})", [value for made in attempts for value in made]
+    rows = transaction.execute(
+        f"WITH result ({names}) AS (VALUES {', '.join([_RESULT] * len(attempts))})"
+        " UPDATE alerts SET attempts = attempts + 1, last_status = coalesce(result.status, last_status),"
+        f" last_error = result.error{changes} FROM result WHERE {_IS_NEXT}{among} RETURNING alerts.seq, check_id",
+        [value for made in attempts for value in made],
+    )
+    return dict(rows.fetchall())
 
 
 def _count_moved(transaction: Transaction, attempts: Sequence[Attempt]) -> set[int]:
     """Count the attempts that failed at a URL which the check no longer has; returns the `seq` of their alerts."""
-    if not attempts:
-        return set()
-    results, values = _with_results(attempts)
-    rows = transaction.execute(
-        f"{results} UPDATE alerts SET attempts = attempts + 1,"
-        " last_status = coalesce(result.status, last_status), last_error = result.error"
-        f" FROM result WHERE {_IS_NEXT} AND EXISTS (SELECT 1 FROM checks"
-        " WHERE checks.id = alerts.check_id AND (webhook_url IS NULL OR webhook_url <> result.webhook_url))"
-        " RETURNING alerts.seq",
-        values,
-    ).fetchall()
-    return {row[0] for row in rows}
+    has_moved = (
+        " AND EXISTS (SELECT 1 FROM checks WHERE checks.id = alerts.check_id"
+        " AND (webhook_url IS NULL OR webhook_url <> result.webhook_url))"
+    )
+    return set(_update(transaction, attempts, "", has_moved))
 
 
 def _store(transaction: Transaction, attempts: Sequence[Attempt]) -> list[tuple[Attempt, str]]:
     """Store results; returns those that were not ignored, in their order, each with the id of its check."""
-    if not attempts:
-        return []
-    results, values = _with_results(attempts)
-    rows = transaction.execute(
-        f"{results} UPDATE alerts SET state = result.state, attempts = attempts + 1,"
-        " last_status = coalesce(result.status, last_status), last_error = result.error,"
-        " next_attempt_at = result.next_attempt_at"
-        f" FROM result WHERE {_IS_NEXT} RETURNING alerts.seq, check_id",
-        values,
-    ).fetchall()
-    checks = dict(rows)
+    checks = _update(transaction, attempts, ", state = result.state, next_attempt_at = result.next_attempt_at")
     return [(attempt, checks[attempt.seq]) for attempt in attempts if attempt.seq in checks]
 
 
