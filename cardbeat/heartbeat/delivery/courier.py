@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cardbeat.clock import Clock
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
-from cardbeat.heartbeat.delivery.retries import extra_verdict, verdict
+from cardbeat.heartbeat.delivery.retries import ASKED, verdict
 from cardbeat.heartbeat.outbox.alert import Outcome, signed_headers
 from cardbeat.heartbeat.outbox.alerts import Alerts, Message
 from cardbeat.heartbeat.outbox.attempts import Attempt
@@ -79,12 +79,13 @@ class Courier:
 
     def _judged(self, queue: CheckQueue, message: Message, url: str, outcome: Outcome) -> Result:
         now = self._clock()
-        judge = extra_verdict if queue.is_extra else verdict
-        judged = judge(outcome, message.attempts + 1, now, random.random())  # noqa: S311 - jitter
-        if judged is None:
+        luck = random.random()  # noqa: S311 - jitter
+        judged = verdict(outcome, message.attempts + 1, now, luck, is_extra=queue.is_extra)
+        if queue.is_extra and judged.state == "pending" and not judged.has_asked:
             return Result(queue)
         wait_seconds = judged.wait_seconds
         next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
-        told = judged.state, outcome.status, outcome.error, next_attempt_at
+        error = f"{outcome.error}{ASKED}" if judged.has_asked else outcome.error
+        told = judged.state, outcome.status, error, next_attempt_at
         attempt = Attempt(queue.alert, message.id, *told, url, message.attempts)
         return Result(queue, attempt, wait_seconds)

@@ -234,7 +234,7 @@ class Dispatcher:
         now = self._elapsed()
         asked = [one for one in check_seqs if now - self._extra.get(one, -math.inf) >= EXTRA_SECONDS]
         for one in self._pending.of_checks(asked):
-            if not one.is_test and may_be_earlier(_wait_seconds(one, self._clock()), one.attempts, one.last_status):
+            if not one.is_test and may_be_earlier(_wait_seconds(one, self._clock()), one.last_error):
                 remember(self._extra, one.check_seq, now)
                 with self._changed:
                     self._schedule.replace(one.check_seq)

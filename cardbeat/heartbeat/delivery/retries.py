@@ -12,46 +12,43 @@ LONGEST_RETRY_AFTER_SECONDS = 24 * 3600
 """The longest `Retry-After` that is honoured."""
 SOON_SECONDS = 60
 """Who waits no longer than this is not tried earlier."""
-ASK_TO_WAIT = 429, 503
-"""The statuses that come with a `Retry-After`."""
+ASKED = " It asked to wait (Retry-After)."
+"""The end of the error of an answer with a valid `Retry-After`."""
 GONE = 410
 """The status that says that the URL will never work again."""
 
 
 class Verdict(NamedTuple):
-    """The alert's new state and, while that is `pending`, the seconds until its next attempt."""
+    """The alert's new state and, while that is `pending`, the seconds until its next attempt.
+
+    `has_asked` if the receiver has asked for a time.
+    """
 
     state: str
     wait_seconds: float | None = None
+    has_asked: bool = False
 
 
-def verdict(outcome: Outcome, attempts: int, now: float, luck: float) -> Verdict:
+def verdict(outcome: Outcome, attempts: int, now: float, luck: float, *, is_extra: bool = False) -> Verdict:
     """The verdict on attempt number `attempts`, counted from 1; `luck` from 0 to 1 sets the jitter.
 
-    `now` is Unix time. `Retry-After` can only lengthen a wait: a receiver must not use up the attempts sooner.
+    `now` is Unix time. `Retry-After` can only lengthen a wait: a receiver must not use up the attempts sooner. An extra
+    attempt is never the last.
     """
     if outcome.error is None:
         return Verdict("delivered")
+    if is_extra:
+        attempts = min(attempts, len(SCHEDULE_SECONDS))
     if outcome.status == GONE or attempts > len(SCHEDULE_SECONDS):
         return Verdict("failed")
     wait_seconds = SCHEDULE_SECONDS[attempts - 1] * (1 + JITTER * luck)
-    return Verdict("pending", max(wait_seconds, _asked_seconds(outcome.retry_after, now)))
+    asked_seconds = _asked_seconds(outcome.retry_after, now)
+    return Verdict("pending", max(wait_seconds, asked_seconds), asked_seconds > 0)
 
 
-def may_be_earlier(wait_seconds: float, attempts: int, last_status: int | None) -> bool:
-    """Whether an alert that waits for so long yet may be tried before its time: not if its receiver asked it to wait.
-
-    An earlier `Retry-After` with another status than these shows as a wait that is longer than the schedule's.
-    """
-    longest = SCHEDULE_SECONDS[min(attempts, len(SCHEDULE_SECONDS)) - 1] * (1 + JITTER) if attempts else 0
-    return SOON_SECONDS < wait_seconds <= longest and last_status not in ASK_TO_WAIT
-
-
-def extra_verdict(outcome: Outcome, attempts: int, now: float, luck: float) -> Verdict | None:
-    """The verdict on a try before its time, None if it changes nothing. It is not the last one."""
-    judged = verdict(outcome, min(attempts, len(SCHEDULE_SECONDS)), now, luck)
-    asks_to_wait = outcome.status in ASK_TO_WAIT or outcome.retry_after is not None
-    return judged if judged.state != "pending" or asks_to_wait else None
+def may_be_earlier(wait_seconds: float, last_error: str | None) -> bool:
+    """Whether an alert with so long a wait left may be tried before its time: not if its receiver asked for one."""
+    return wait_seconds > SOON_SECONDS and not (last_error or "").endswith(ASKED)
 
 
 def _asked_seconds(retry_after: str | None, now: float) -> float:

@@ -23,7 +23,7 @@ class Pending(NamedTuple):
     key_id: str
     webhook_url: str | None
     attempts: int
-    last_status: int | None
+    last_error: str | None
     next_attempt_at: int | None
     is_test: bool
     is_reminder: bool
@@ -56,7 +56,7 @@ class PendingAlerts:
         # The page is chosen first: PostgreSQL would join all pending alerts with their checks before it counts.
         rows = self._read(
             f"SELECT checks.seq AS check_seq, {_COLUMNS} FROM ("
-            "SELECT seq, id, check_id, type, attempts, last_status, next_attempt_at, outage FROM alerts"
+            "SELECT seq, id, check_id, type, attempts, last_error, next_attempt_at, outage FROM alerts"
             f" WHERE state = 'pending' AND {condition} LIMIT ?"
             f") AS alerts {_CHECKS} ORDER BY alerts.seq",
             (seq, PAGE),
@@ -115,7 +115,7 @@ class PendingAlerts:
 
 _COLUMNS = (
     "alerts.seq, alerts.id, checks.seq, checks.api_key_id, CASE WHEN keys.revoked_at IS NULL THEN webhook_url END,"
-    f" alerts.attempts, alerts.last_status, alerts.next_attempt_at, alerts.outage IS NULL, alerts.type = '{REMINDER}',"
+    f" alerts.attempts, alerts.last_error, alerts.next_attempt_at, alerts.outage IS NULL, alerts.type = '{REMINDER}',"
     " keys.tier <> 'free', keys.created_at"
 )
 """The columns of `Pending` but the last."""

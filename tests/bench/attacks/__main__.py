@@ -37,6 +37,7 @@ ATTACKS: dict[str, Callable[[Trial], None]] = {
         with_alerts.chatty,
         with_alerts.toggling,
         with_alerts.toggling_and_cards,
+        with_alerts.recovering,
         with_alerts.slow_victim,
         with_alerts.one_address,
         with_alerts.resolver,

@@ -79,6 +79,14 @@ def toggling_and_cards(trial: Trial) -> None:
         scene.attack(partial(toggle_and_draw, ids=ids, keys=scene.cards_keys(KEYS)))
 
 
+def recovering(trial: Trial) -> None:
+    """3,000 checks of 30 free keys fail, and recover while their alerts go out to receivers that answer at once."""
+    with trial.scene("--register-per-minute", "100") as scene:
+        every = hooks(scene, 30, lambda scene, number: host_at(number % 30, scene.receivers.port), path="x")
+        ids = [create(scene.attacker(key), url) for key, url in every]
+        scene.attack(partial(fail_and_recover, ids=ids))
+
+
 def slow_victim(trial: Trial) -> None:
     """60 free keys of 100 checks with silent receivers, beside a victim whose receiver takes 3 s for an alert."""
     with trial.scene("--register-per-minute", "100", victim_seconds=VICTIM_SECONDS) as scene:
@@ -158,6 +166,28 @@ async def ping_all(attackers: Attackers, ids: list[str]) -> None:
                 attackers.sent_bytes += len(data)
                 attackers.statuses[200] += (await loop.sock_recv(client, 1 << 20)).count(b"HTTP/1.1 200")
                 await asyncio.sleep(5 / len(requests))
+
+
+async def fail_and_recover(attackers: Attackers, ids: list[str]) -> None:
+    """All checks fail and are pinged, 10 in one write; from 30 addresses, which begin together every 5 s."""
+
+    async def one(number: int) -> None:
+        mine, loop = ids[number::30], asyncio.get_running_loop()
+        with attackers.new_socket() as client:
+            await loop.sock_connect(client, ("127.0.0.1", attackers.port))
+            for signal in ("/fail", ""):
+                requests = [request("GET", f"/ping/{check_id}{signal}") for check_id in mine]
+                for start in range(0, len(mine), 10):
+                    await loop.sock_sendall(client, b"".join(requests[start : start + 10]))
+                    answered = 0
+                    while answered < 10 and (answers := await loop.sock_recv(client, 1 << 16)):
+                        answered += answers.count(b"HTTP/1.1 ")
+                        attackers.statuses[200] += answers.count(b"HTTP/1.1 200")
+
+    attackers.addresses = itertools.cycle(f"127.0.1.{number}" for number in range(1, 31))
+    while True:
+        await asyncio.gather(*(one(number) for number in range(30)))
+        await asyncio.sleep(5)
 
 
 async def toggle_and_draw(attackers: Attackers, ids: list[str], keys: list[str]) -> None:

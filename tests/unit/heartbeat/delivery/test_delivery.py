@@ -337,7 +337,7 @@ def fail_until_it_waits(mail, check, seconds, outcome=FAILED):
     for made, passed in enumerate(SCHEDULE_SECONDS[:tries], 1):
         mail.settled(made)
         if made < tries:
-            mail.pass_time(1.2 * passed)
+            mail.pass_time(1.2 * max(passed, int(outcome.retry_after or 0)))
     return tries
 
 
@@ -383,34 +383,27 @@ def test_ten_minutes_after_an_extra_try_there_may_be_another(mail, check):
     assert mail.states(check) == ["delivered"] * 3
 
 
-@pytest.mark.parametrize("retry_after", [None, "86400"])
-@pytest.mark.parametrize("status", [429, 503, 500])
-def test_what_a_receiver_may_have_asked_to_wait_for_is_not_tried_earlier(mail, check, status, retry_after):
-    outcome = Outcome(status, "busy", retry_after)
-    mail.outcomes = [outcome]
-    mail.delivery.start()
-    mail.record(check, "check.overdue")
-    mail.settled(1)
-    mail.outcomes = [outcome]
-    mail.pass_time(86400 * 1.2 if retry_after else 6)
-    mail.settled(2)
+@pytest.mark.parametrize("retry_after", ["1", "3600", "86400"])
+def test_what_a_receiver_has_asked_to_wait_is_not_tried_earlier(mail, check, retry_after):
+    """Also where the schedule's wait is longer: the time that it asked for is not stored by itself."""
+    fail_until_it_waits(mail, check, 2 * 3600, Outcome(500, "The receiver answered 500.", retry_after))
+    tries = len(mail.posted)
+    assert last(mail, check)["last_error"] == "The receiver answered 500. It asked to wait (Retry-After)."
     mail.record(check, "check.recovered")
     mail.record(mail.heart.create())
-    mail.settled(3)
+    mail.settled(tries + 1)
     assert mail.states(check) == ["pending", "pending"]
 
 
-@pytest.mark.parametrize(
-    "outcome", [Outcome(429, "busy"), Outcome(503, "busy", "86400"), Outcome(500, "busy", "86400")]
-)
+@pytest.mark.parametrize("retry_after", ["1", "86400"])
 def test_an_extra_try_whose_receiver_asks_to_wait_counts_and_is_neither_the_last_nor_followed_by_another(
-    mail, check, outcome
+    mail, check, retry_after
 ):
     tries = fail_until_it_waits(mail, check, 14 * 3600)
-    mail.outcomes = [outcome]
+    mail.outcomes = [Outcome(500, "The receiver answered 500.", retry_after)]
     mail.record(check, "check.recovered")
     mail.settled(tries + 1)
-    asked = 86400 if outcome.retry_after else 14 * 3600
+    asked = max(int(retry_after), 14 * 3600)
     mail.pass_time(EXTRA_SECONDS)
     mail.record(check._replace(outage=1), "check.overdue")
     mail.record(mail.heart.create())
@@ -421,6 +414,19 @@ def test_an_extra_try_whose_receiver_asks_to_wait_counts_and_is_neither_the_last
     mail.pass_time(1.2 * asked)
     mail.settled(tries + 5)
     assert mail.states(check) == ["delivered"] * 3
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_answer_that_asks_for_no_time_is_a_failure_like_any_other(mail, check, status):
+    tries = fail_until_it_waits(mail, check, 14 * 3600, Outcome(status, "busy"))
+    mail.outcomes = [Outcome(status, "busy", "never")]
+    mail.record(check, "check.recovered")
+    wait_until(lambda: len(mail.posted) == tries + 1)
+    mail.pass_time(EXTRA_SECONDS)
+    mail.record(check._replace(outage=1), "check.overdue")
+    mail.settled(tries + 3)
+    assert mail.states(check) == ["delivered"] * 3
+    assert [alert["attempts"] for alert in mail.alerts.newest(check.id)] == [1, 1, tries + 1]
 
 
 def test_an_extra_try_that_is_answered_410_ends_the_alert(mail, check):
