@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from cardbeat.concurrency.fair_queue import FairQueue
+from cardbeat.concurrency.threads import DaemonThread
 from cardbeat.errors import MaybeDone, Unavailable
 
 T = TypeVar("T")
@@ -258,7 +259,7 @@ class Workers:
 
     def _start(self) -> None:
         try:
-            threading.Thread(target=self._work, name="worker", daemon=True).start()
+            DaemonThread(self._work, "worker").start()
         except RuntimeError:
             # The system grants no more threads: a running one takes the job, or the caller if none runs.
             with self._changed:

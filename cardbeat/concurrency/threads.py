@@ -11,6 +11,9 @@ from cardbeat.errors import Refusal, StartupError
 
 log = logging.getLogger(__name__)
 
+BEGIN_SECONDS = 5.0
+"""Longest wait for the first step of a new thread."""
+
 
 class BackgroundThread:
     """Calls `work` in a thread of its own, again and again, from `start` until `stop`.
@@ -93,7 +96,7 @@ class Afterwards:
             if len(self._waiting) > 1:
                 return
         try:
-            threading.Thread(target=self._run, name="afterwards", daemon=True).start()
+            DaemonThread(self._run, "afterwards").start()
         except RuntimeError:
             self._run(lambda _: None)
 
@@ -109,6 +112,30 @@ class Afterwards:
             with self._lock:
                 self._waiting.popleft()
                 is_last = not self._waiting
+
+
+class DaemonThread(threading.Thread):
+    """A thread for which nobody waits. `start` raises `RuntimeError` where the system grants none, or none begins."""
+
+    def __init__(self, work: Callable[[], object], name: str) -> None:
+        super().__init__(target=work, name=name, daemon=True)
+        # Python waits for it without a limit: for ever if the thread had no memory for its first step.
+        self._started = _Begin()
+        self._may_run = threading.Lock()
+
+    def start(self) -> None:
+        super().start()
+        if not self._started.is_set() and self._may_run.acquire(blocking=False):
+            raise RuntimeError(f"the thread {self.name} has not begun within {BEGIN_SECONDS:g} s")
+
+    def run(self) -> None:
+        if self._may_run.acquire(blocking=False):
+            super().run()
+
+
+class _Begin(threading.Event):
+    def wait(self, timeout: float | None = None) -> bool:
+        return super().wait(BEGIN_SECONDS if timeout is None else timeout)
 
 
 def start(thread: threading.Thread) -> None:

@@ -6,6 +6,7 @@ import time
 from urllib.parse import urlsplit
 
 from cardbeat import __version__
+from cardbeat.concurrency.threads import DaemonThread
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class Report:
             log.warning("the report to the other monitor is still under way; this sweep goes unreported")
             return
         try:
-            threading.Thread(target=self._report, name="report", daemon=True).start()
+            DaemonThread(self._report, "report").start()
         except RuntimeError as error:
             self._under_way.release()
             log.warning("the report to the other monitor failed: %s", error)

@@ -31,7 +31,7 @@ class Thread:
         self.name = name or "thread"
         self.daemon = daemon
         self._work = lambda: target and target(*args, **(kwargs or {}))
-        self._ended = Event()
+        self._started, self._ended = Event(), Event()
         self.is_begun = False
 
     def start(self) -> None:
@@ -43,6 +43,10 @@ class Thread:
         self.greenlet = greenlet(self._run, scheduler.SCHEDULER.hub)
         process.threads[self] = None
         scheduler.SCHEDULER.start(self)
+        self._started.set()
+
+    def run(self) -> None:
+        self._work()
 
     def is_alive(self) -> bool:
         return self.is_begun and not self._ended.is_set()
@@ -52,7 +56,7 @@ class Thread:
 
     def _run(self, *_: Any) -> None:
         try:
-            self._work()
+            self.run()
         except BaseException as error:
             if not self.process.is_dead:
                 scheduler.SCHEDULER.failure = scheduler.SCHEDULER.failure or error

@@ -7,6 +7,7 @@ from typing import Final
 
 import psycopg
 
+from cardbeat.concurrency.threads import DaemonThread
 from cardbeat.database.postgresql.connection import WORKS, Connection, connect
 from cardbeat.database.postgresql.errors import Unreachable, in_one_line
 
@@ -52,7 +53,7 @@ class Server:
                 return
             self._is_away.set()
             try:
-                threading.Thread(target=self._try_again, name="database-reach", daemon=True).start()
+                DaemonThread(self._try_again, "database-reach").start()
             except RuntimeError:
                 self._is_away.clear()
 

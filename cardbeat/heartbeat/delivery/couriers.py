@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable
 from itertools import islice
 
+from cardbeat.concurrency.threads import DaemonThread
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Courier, Result
@@ -135,7 +136,7 @@ class Couriers:
         """Start a thread; False if that is not possible. Logs when threads begin to lack, and when they are back."""
         usual = threading.stack_size(STACK_BYTES)
         try:
-            threading.Thread(target=work, name="alerts-courier", daemon=True).start()
+            DaemonThread(work, "alerts-courier").start()
         except (RuntimeError, MemoryError):
             if not self._lacks_threads:
                 log.warning("no more threads for alerts; going on with those that run")

@@ -1,5 +1,6 @@
 """Resolves host names with a deadline. `getaddrinfo` has none, so each lookup runs in a thread of its own."""
 
+import functools
 import ipaddress
 import socket
 import sys
@@ -10,6 +11,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from cardbeat.concurrency.fair_queue import FairQueue
+from cardbeat.concurrency.threads import DaemonThread
 from cardbeat.heartbeat.webhooks.target import IpAddress
 from cardbeat.host.descriptors import raise_if_lacking, shares
 
@@ -97,7 +99,7 @@ class Resolver:
         """Start a thread for each lookup that may begin now. If the system grants none, look up in this thread."""
         while (lookup := self._next()) is not None:
             try:
-                threading.Thread(target=self._run, args=(lookup,), name="webhook-resolver", daemon=True).start()
+                DaemonThread(functools.partial(self._run, lookup), "webhook-resolver").start()
             except (RuntimeError, MemoryError):
                 # A late result is better than a failed attempt that was never made.
                 self._look_up(lookup)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from cardbeat.concurrency import threads
-from cardbeat.concurrency.threads import Afterwards, BackgroundThread
+from cardbeat.concurrency.threads import Afterwards, BackgroundThread, DaemonThread
 from cardbeat.errors import StartupError, Unavailable
 from tests.artifact import ROOT, clean_environment, free_port
 from tests.support import FakeClock, wait_until
@@ -202,3 +202,33 @@ def test_what_is_called_afterwards_is_called_at_once_where_there_is_no_thread(mo
         called.clear()
         afterwards.call(called.set)
         assert called.is_set()
+
+
+def test_a_thread_that_dies_before_its_first_step_is_an_error_and_not_waited_for(monkeypatch):
+    """As one that has no memory for it."""
+    monkeypatch.setattr(threads, "BEGIN_SECONDS", 0.05)
+    monkeypatch.setattr(threading.Thread, "_bootstrap", lambda _: None)
+    with pytest.raises(RuntimeError, match="the thread work has not begun"):
+        DaemonThread(lambda: None, "work").start()
+
+
+def test_a_thread_that_begins_too_late_does_nothing(monkeypatch):
+    bootstrap, let_go, done, ended = threading.Thread._bootstrap, threading.Event(), [], threading.Event()
+
+    def late(thread):
+        assert let_go.wait(10)
+        bootstrap(thread)
+        ended.set()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threads, "BEGIN_SECONDS", 0.05)
+        patch.setattr(threading.Thread, "_bootstrap", late)
+        with pytest.raises(RuntimeError):
+            DaemonThread(lambda: done.append(1), "work").start()
+    let_go.set()
+    assert ended.wait(10)
+    assert done == []
+    in_time = DaemonThread(lambda: done.append(2), "work")
+    in_time.start()
+    in_time.join(10)
+    assert done == [2]
