@@ -40,6 +40,7 @@ class DocRoutes:
         """Load what makes pages, before an upgrade can replace the artifact."""
         from cardbeat.pages import markdown, reference  # noqa: F401, PLC0415 - a start needs neither
 
+        _read("pages/docs/docs.html")
         for page in _titles():
             _read(f"docs/{page}.md")
 
