@@ -24,6 +24,8 @@ REMOVAL_SECONDS = 5 * MARGIN
 WAITS = (5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400)
 """Seconds after the first, second ... failed attempt, which luck lengthens by a fifth at most, and a receiver as it
 asks."""
+EXTRA_SECONDS = 600
+"""Least time between two tries of a check before their time, by one process."""
 HOUR = 3600
 HELD_SECONDS = HOUR / 12
 """Beyond 12 of its alerts in an hour, one of a check is held until there is room."""
@@ -110,8 +112,6 @@ class Told:
     posts: int = 0
     extras: int = 0
     """How many of them were made before their time: only one that ends the alert is counted."""
-    may_be_extra: bool = False
-    """Whether another alert of its check was recorded since the last of these."""
     is_taken: bool = False
     is_finished: bool = False
     set_back: float = 0.0
@@ -157,6 +157,8 @@ class Model:
         self._first_posts: defaultdict[str, deque[float]] = defaultdict(deque)
         """By check and by key: when alerts were posted for the first time, of late; by key each try of a reminder
         too."""
+        self._extra_at: dict[tuple[str, str], float] = {}
+        """By check and process: the last try before its time."""
         self._created: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MOST_IN_AN_HOUR))
         """By check: when its newest alerts were created."""
         self._near = sweep_seconds + MARGIN
@@ -250,8 +252,6 @@ class Model:
         if alert.type == "check.reminder":
             self._reminded(alert)
             return
-        for other in self._waiting(alert.check_id):
-            other.may_be_extra = other is not alert and other.type != "check.test"
         outage = (alert.check_id, alert.type, alert.ping_count)
         self.require(outage not in self._outages, "an outage is told twice", alert)
         self._outages[outage] = alert.id
@@ -395,8 +395,11 @@ class Model:
 
     # What receivers get.
 
-    def began(self, alert_id: str, now: float) -> None:
-        """A check's alerts go out in order, and none of a check that is gone."""
+    def began(self, alert_id: str, now: float, process: str) -> None:
+        """A check's alerts go out in order, and none of a check that is gone.
+
+        One that others wait behind may be tried before its time, but not as long as its receiver has asked for more.
+        """
         alert = self.alerts.get(alert_id)
         self.require(alert is not None, "an alert goes out that is not recorded", alert_id)
         self.require(not alert.is_finished, "an alert goes out again that is finished", alert)
@@ -404,10 +407,14 @@ class Model:
         may_have_moved = check is not None and check.asked_changes + check.lost_changes > 0
         early = alert.not_before - now
         is_early = early > JITTER_SECONDS and not may_have_moved
-        is_extra = alert.may_be_extra and not alert.asked_seconds
-        self.require(not is_early or is_extra, f"an alert is tried again {early:.0f} s too early", alert)
         if is_early:
-            alert.may_be_extra, alert.extras = False, alert.extras + 1
+            is_followed = any(other.seq > alert.seq and other.type != "check.test" for other in self._waiting(check.id))
+            is_asked = now < alert.posted_at + alert.asked_seconds - JITTER_SECONDS
+            was_extra = now < self._extra_at.get((alert.check_id, process), -inf) + EXTRA_SECONDS - JITTER_SECONDS
+            may_be = is_followed and not is_asked and not was_extra
+            self.require(may_be, f"an alert is tried again {early:.0f} s too early", alert)
+            self._extra_at[alert.check_id, process] = now
+            alert.extras += 1
         alert.posts, alert.set_back, alert.set_forward = alert.posts + 1, 0.0, 0.0
         alert.asked_seconds = 0
         gone_at = None if check is None else check.gone_at

@@ -179,8 +179,8 @@ def asked_to_try_sooner() -> None:
     """A receiver's `Retry-After` takes the place of the plan's wait, also where it is shorter."""
     verdict = courier.verdict
 
-    def as_asked(outcome: Any, *others: Any, is_extra: bool) -> Any:
-        judged = verdict(outcome, *others, is_extra=is_extra)
+    def as_asked(outcome: Any, *others: Any) -> Any:
+        judged = verdict(outcome, *others)
         is_asked = judged.wait_seconds is not None and outcome.retry_after is not None
         return judged._replace(wait_seconds=float(outcome.retry_after)) if is_asked else judged
 

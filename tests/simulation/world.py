@@ -229,7 +229,7 @@ class World:
         self.count("posts")
         self.deliverer = self.scheduler.own_thread().process.name
         self.note("post", alert_id, url)
-        self.model.began(alert_id, self.now)
+        self.model.began(alert_id, self.now, self.deliverer)
         job = self.jobs.get(self.model.alerts[alert_id].check_id)
         if job is not None and self.luck.random() < self.options["moved_meanwhile"]:
             self.scheduler.after(self.luck.uniform(0, 0.2), job.owner.move_now, job)
@@ -241,6 +241,7 @@ class World:
     def _received(self, alert_id: str, url: str, does: str) -> None:
         alert = self.model.alerts[alert_id]
         alert.asked_seconds = ASKED_SECONDS.get(does, 0)
+        alert.due_at = max(alert.due_at, self.now + alert.asked_seconds)
         if does == "takes":
             alert.is_taken = True
         elif does == "is gone":

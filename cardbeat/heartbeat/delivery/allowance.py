@@ -31,7 +31,8 @@ has had, the sooner it has a turn. Enough for 40 posts of a key after 30 others 
 TEST_SHARE = 0.5
 """Share of `MOST_POSTS` at which test alerts must wait: people ask for them, and outages need the room more."""
 REMINDER_SHARE = 0.5
-"""Share of a key's and of an address's posts at which reminders must wait: outages need the room more."""
+"""Share of a key's and of an address's posts at which reminders, and tries before their time, must wait: outages need
+the room more."""
 REMINDER_SECONDS = float(REPEAT_SECONDS[0])
 """Seconds until a reminder without room may ask again, uncounted. Often the next one has taken its place by then."""
 NEW_KEY_SHARE = 0.75
@@ -103,6 +104,8 @@ class Allowance:
         """By address and key."""
         self._limits = OrderedDict[str, int]()
         """Of keys that may cause more than `KEY_POSTS`."""
+        self.extra_tries = OrderedDict[int, float]()
+        """When the last try before its time was planned for a check, by its `seq`."""
         self.turns = OrderedDict[str, float]()
         """When alerts that were counted may be posted, by `id`: after a move, and in a new dispatcher, they keep their
         turn."""
@@ -141,7 +144,7 @@ class Allowance:
         """
         now = self._elapsed()
         own = self._own.level(f"{address} {queue.key}", now)
-        share = REMINDER_SHARE if queue.is_reminder else 1
+        share = REMINDER_SHARE if queue.is_reminder or queue.is_extra else 1
         if queue.is_granted:
             return _fade_seconds(own, share * max(ADDRESS_POSTS, self._limit(queue.key)))
         most = TEST_SHARE if queue.is_test or queue.is_reminder else _share_at(now - queue.registered_at)

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from cardbeat.clock import Clock
+from cardbeat.clock import Clock, utc_text
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.retries import ASKED, verdict
@@ -53,6 +53,9 @@ class Courier:
 
         Any other error of the post is a failed attempt.
         """
+        if self._alerts.database.fence is not None:
+            # Another host reads it.
+            permit.leave_turn()
         message = self._alerts.message(queue.alert, int(self._clock()))
         url = None if message is None else message.webhook_url
         if message is None or url is None or receiver_of(url) != (queue.host, queue.port):
@@ -80,12 +83,12 @@ class Courier:
     def _judged(self, queue: CheckQueue, message: Message, url: str, outcome: Outcome) -> Result:
         now = self._clock()
         luck = random.random()  # noqa: S311 - jitter
-        judged = verdict(outcome, message.attempts + 1, now, luck, is_extra=queue.is_extra)
-        if queue.is_extra and judged.state == "pending" and not judged.has_asked:
-            return Result(queue)
-        wait_seconds = judged.wait_seconds
+        judged = verdict(outcome, message.attempts + (not queue.is_extra), now, luck)
+        wait_seconds, error, counted = judged.wait_seconds, outcome.error, 1
+        if judged.asked_seconds > 0:
+            error = f"{error}{ASKED}{utc_text(now + judged.asked_seconds)}."
+        if queue.is_extra and wait_seconds is not None:
+            wait_seconds, counted = max(judged.asked_seconds, (message.next_attempt_at or 0) - now), 0
         next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
-        error = f"{outcome.error}{ASKED}" if judged.has_asked else outcome.error
         told = judged.state, outcome.status, error, next_attempt_at
-        attempt = Attempt(queue.alert, message.id, *told, url, message.attempts)
-        return Result(queue, attempt, wait_seconds)
+        return Result(queue, Attempt(queue.alert, message.id, *told, url, message.attempts, counted), wait_seconds)

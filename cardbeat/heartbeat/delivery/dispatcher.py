@@ -6,7 +6,7 @@ posted or is due within `KEPT_SECONDS`, and nothing of other alerts. After a pos
 
 import contextlib
 import math
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 
@@ -69,8 +69,8 @@ class Dispatcher:
         """Checks whose next alert is to be read."""
         self._held: dict[int, int] = {}
         """When alerts are due that wait for their turn, in Unix seconds by `seq`; not stored yet."""
-        self._extra = OrderedDict[int, float]()
-        """When the last extra try of a check was planned, by its `seq`."""
+        self._has_begun = False
+        """Whether all alerts that waited at the begin were read."""
         self._newest: tuple[int, int] | None = None
         """The `seq` of the last alert and of the last move that were read; None before the first round."""
         self._read_again: int | None = None
@@ -124,7 +124,8 @@ class Dispatcher:
         for result in self.couriers.forget(len(results), locked):
             self._schedule.forget(result.queue)
             is_moved = result.queue.is_moved or (result.attempt is not None and result.attempt.seq in moved)
-            if result.wait_seconds is None or is_moved:
+            # An extra try leaves the time of the next one as it is stored.
+            if result.wait_seconds is None or is_moved or result.queue.is_extra:
                 self._checks.append(result.queue.check_seq)
             elif result.is_held:
                 self._hold(result.queue, result.wait_seconds)
@@ -207,7 +208,7 @@ class Dispatcher:
         for _ in range(MOST_PAGES):
             page = self._pending.after(last)
             self._plan(page)
-            self._plan_extra({one.check_seq for one in page if not (one.is_first or one.is_test)})
+            self._plan_extra(page)
             last, count = page[-1].seq if page else last, count + len(page)
             if len(page) < PAGE:
                 break
@@ -221,7 +222,10 @@ class Dispatcher:
         while self._read_again is not None and count < MOST_PAGES * PAGE:
             page = self._pending.before(self._read_again)
             self._plan(page)
+            if not self._has_begun:
+                self._plan_extra(page)
             self._read_again, count = page[0].seq if page else None, count + len(page)
+        self._has_begun = self._has_begun or self._read_again is None
         return count
 
     def _plan_checks(self) -> None:
@@ -229,13 +233,14 @@ class Dispatcher:
             self._plan(self._pending.of_checks(self._checks[:PAGE]))
             del self._checks[:PAGE]
 
-    def _plan_extra(self, check_seqs: Iterable[int]) -> None:
-        """Try what waits for a retry before new alerts of these checks: the receiver may be back for hours."""
-        now = self._elapsed()
-        asked = [one for one in check_seqs if now - self._extra.get(one, -math.inf) >= EXTRA_SECONDS]
+    def _plan_extra(self, pending: Iterable[Pending]) -> None:
+        """Try at once what waits for a retry before these alerts: its receiver may have been back for hours."""
+        now, wall, tries = self._elapsed(), self._clock(), self._allowance.extra_tries
+        behind = {one.check_seq for one in pending if not (one.is_first or one.is_test)}
+        asked = [one for one in behind if now - tries.get(one, -math.inf) >= EXTRA_SECONDS]
         for one in self._pending.of_checks(asked):
-            if not one.is_test and may_be_earlier(_wait_seconds(one, self._clock()), one.last_error):
-                remember(self._extra, one.check_seq, now)
+            if not one.is_test and may_be_earlier(_wait_seconds(one, wall), one.last_error, wall):
+                remember(tries, one.check_seq, now)
                 with self._changed:
                     self._schedule.replace(one.check_seq)
                 self._plan([one], is_extra=True)
@@ -256,10 +261,10 @@ class Dispatcher:
                 queue.weight = 1 + min(GROWN_DAYS, age_seconds / DAY_SECONDS)
                 queue.is_counted = one.attempts > 0 or one.id in self._allowance.turns
                 turn_seconds = self._allowance.turns.get(one.id, -math.inf) - self._elapsed()
-                queue.is_extra = is_extra
                 if turn_seconds > 0:
                     self._hold(queue, turn_seconds)
                 else:
+                    queue.is_extra = is_extra
                     self._wait(queue, 0 if is_extra else _wait_seconds(one, self._clock()))
 
     def _wait(self, queue: CheckQueue, seconds: float) -> None:

@@ -61,7 +61,7 @@ class CheckQueue:
     is_counted: bool = False
     """Whether its alert is among those that its key may cause; a retry needs no other turn."""
     is_extra: bool = False
-    """Whether its post is a try before its time, which counts only if it ends the alert."""
+    """Whether its post is a try before its time, which is counted only if it ends the alert."""
     is_moved: bool = False
     """Whether its check was moved while it was taken: what comes next must be read again."""
     is_taken: bool = False

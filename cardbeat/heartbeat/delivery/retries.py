@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from cardbeat.clock import utc_text
 from cardbeat.heartbeat.outbox.alert import Outcome
 
 SCHEDULE_SECONDS = (5, 30, 2 * 60, 10 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600)
@@ -12,8 +13,8 @@ LONGEST_RETRY_AFTER_SECONDS = 24 * 3600
 """The longest `Retry-After` that is honoured."""
 SOON_SECONDS = 60
 """Who waits no longer than this is not tried earlier."""
-ASKED = " It asked to wait (Retry-After)."
-"""The end of the error of an answer with a valid `Retry-After`."""
+ASKED = " It asked to wait until "
+"""In an alert's error, before the time that the receiver has asked for by `Retry-After`."""
 GONE = 410
 """The status that says that the URL will never work again."""
 
@@ -21,34 +22,32 @@ GONE = 410
 class Verdict(NamedTuple):
     """The alert's new state and, while that is `pending`, the seconds until its next attempt.
 
-    `has_asked` if the receiver has asked for a time.
+    `asked_seconds` are those of a `Retry-After`.
     """
 
     state: str
     wait_seconds: float | None = None
-    has_asked: bool = False
+    asked_seconds: float = 0
 
 
-def verdict(outcome: Outcome, attempts: int, now: float, luck: float, *, is_extra: bool = False) -> Verdict:
+def verdict(outcome: Outcome, attempts: int, now: float, luck: float) -> Verdict:
     """The verdict on attempt number `attempts`, counted from 1; `luck` from 0 to 1 sets the jitter.
 
-    `now` is Unix time. `Retry-After` can only lengthen a wait: a receiver must not use up the attempts sooner. An extra
-    attempt is never the last.
+    `now` is Unix time. `Retry-After` can only lengthen a wait: a receiver must not use up the attempts sooner.
     """
     if outcome.error is None:
         return Verdict("delivered")
-    if is_extra:
-        attempts = min(attempts, len(SCHEDULE_SECONDS))
     if outcome.status == GONE or attempts > len(SCHEDULE_SECONDS):
         return Verdict("failed")
     wait_seconds = SCHEDULE_SECONDS[attempts - 1] * (1 + JITTER * luck)
     asked_seconds = _asked_seconds(outcome.retry_after, now)
-    return Verdict("pending", max(wait_seconds, asked_seconds), asked_seconds > 0)
+    return Verdict("pending", max(wait_seconds, asked_seconds), asked_seconds)
 
 
-def may_be_earlier(wait_seconds: float, last_error: str | None) -> bool:
-    """Whether an alert with so long a wait left may be tried before its time: not if its receiver asked for one."""
-    return wait_seconds > SOON_SECONDS and not (last_error or "").endswith(ASKED)
+def may_be_earlier(wait_seconds: float, last_error: str | None, now: float) -> bool:
+    """Whether an alert with so long a wait left may be tried at once: not if its receiver has asked to wait longer."""
+    asked = (last_error or "").partition(ASKED)[2]
+    return wait_seconds > SOON_SECONDS and asked < utc_text(now)
 
 
 def _asked_seconds(retry_after: str | None, now: float) -> float:

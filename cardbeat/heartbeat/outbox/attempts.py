@@ -18,8 +18,9 @@ FEW_CHECKS = 20
 class Attempt(NamedTuple):
     """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
 
-    `webhook_url` is where it was sent, `before` the number of attempts made earlier. `id` is the alert's: after a
-    failover to a standby that lagged behind, another alert may have the same `seq`.
+    `webhook_url` is where it was sent, `before` the number of attempts made earlier, `counted` 0 for one that is not
+    counted. `id` is the alert's: after a failover to a standby that lagged behind, another alert may have the same
+    `seq`.
     """
 
     seq: int
@@ -30,6 +31,7 @@ class Attempt(NamedTuple):
     next_attempt_at: int | None
     webhook_url: str
     before: int
+    counted: int = 1
 
 
 def store(transaction: Transaction, attempts: Sequence[Attempt], now: int) -> tuple[set[int], list[str], list[str]]:
@@ -79,7 +81,7 @@ def drop_one_each(transaction: Transaction, check_ids: Collection[str]) -> None:
     )
 
 
-_RESULT = "(CAST(? AS BIGINT), ?, ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT))"
+_RESULT = "(CAST(? AS BIGINT), ?, ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), CAST(? AS BIGINT))"
 IS_PENDING = "alerts.state || '' = 'pending'"
 """Concatenation keeps PostgreSQL from using the index of pending alerts: its statistics may say that there are few,
 and it would read all of a burst to find these."""
@@ -93,10 +95,10 @@ def _update(transaction: Transaction, attempts: Sequence[Attempt], changes: str,
     """
     if not attempts:
         return {}
-    names = "seq, id, state, status, error, next_attempt_at, webhook_url, made_before"
+    names = "seq, id, state, status, error, next_attempt_at, webhook_url, made_before, counted"
     rows = transaction.execute(
         f"WITH result ({names}) AS (VALUES {', '.join([_RESULT] * len(attempts))})"
-        " UPDATE alerts SET attempts = attempts + 1, last_status = coalesce(result.status, last_status),"
+        " UPDATE alerts SET attempts = attempts + result.counted, last_status = coalesce(result.status, last_status),"
         f" last_error = result.error{changes} FROM result WHERE {_IS_NEXT}{among} RETURNING alerts.seq, check_id",
         [value for made in attempts for value in made],
     )

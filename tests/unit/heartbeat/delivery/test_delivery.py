@@ -351,82 +351,84 @@ def test_a_new_alert_lets_the_one_before_it_be_tried_at_once_as_its_receiver_may
 
 
 @pytest.mark.parametrize("seconds", [10 * 60, 14 * 3600])
-def test_a_try_before_its_time_that_fails_changes_nothing_and_is_not_soon_made_again(mail, check, seconds):
+@pytest.mark.parametrize("status", [503, None])
+def test_a_try_before_its_time_that_fails_leaves_the_schedule_and_is_not_soon_made_again(mail, check, seconds, status):
     """The shorter wait is in memory, the longer is left in the database. The last try of all is never an extra one."""
     tries = fail_until_it_waits(mail, check, seconds)
     (before,) = mail.alerts.newest(check.id)
-    mail.outcomes = [FAILED]
+    mail.outcomes = [Outcome(status, "failed")]
     mail.record(check, "check.recovered")
-    wait_until(lambda: len(mail.posted) == tries + 1)
+    mail.settled(tries + 1)
     other = mail.heart.create()
     mail.record(check._replace(outage=1), "check.overdue")
     mail.record(other)
-    wait_until(lambda: mail.states(other) == ["delivered"])
-    assert len(mail.posted) == tries + 2
+    mail.settled(tries + 2)
+    assert mail.states(other) == ["delivered"]
     *waiting, oldest = mail.alerts.newest(check.id)
-    assert oldest == before
+    assert oldest == before | {"last_status": status or 500, "last_error": "failed"}
     assert [alert["state"] for alert in waiting] == ["pending"] * 2
-    # The schedule goes on.
+    # The next try is made once, and counts.
+    mail.outcomes = [FAILED]
     mail.pass_time(1.2 * seconds)
-    mail.settled(tries + 4)
-    assert mail.states(check) == ["delivered"] * 3
+    is_last = tries == len(SCHEDULE_SECONDS)
+    mail.settled(tries + (5 if is_last else 3))
+    assert mail.states(check) == (["failed", "delivered", "delivered"] if is_last else ["pending"] * 3)
+    assert mail.alerts.newest(check.id)[-1]["attempts"] == tries + 1
+
+
+def test_a_start_tries_what_others_wait_behind_at_once(mail, check):
+    """A killed process may have had no time to do so after the last alert."""
+    fail_until_it_waits(mail, check, 14 * 3600)
+    mail.delivery.stop(10)
+    mail.record(check, "check.recovered")
+    mail.delivery = mail.another()
+    mail.delivery.start()
+    mail.settled(2)
+    assert mail.states(check) == ["delivered", "delivered"]
 
 
 def test_ten_minutes_after_an_extra_try_there_may_be_another(mail, check):
     tries = fail_until_it_waits(mail, check, 14 * 3600)
     mail.outcomes = [FAILED]
     mail.record(check, "check.recovered")
-    wait_until(lambda: len(mail.posted) == tries + 1)
+    mail.settled(tries + 1)
     mail.pass_time(EXTRA_SECONDS)
     mail.record(check._replace(outage=1), "check.overdue")
-    mail.settled(tries + 3)
+    mail.settled(tries + 4)
     assert mail.states(check) == ["delivered"] * 3
+    assert [alert["attempts"] for alert in mail.alerts.newest(check.id)] == [1, 1, tries + 1]
 
 
-@pytest.mark.parametrize("retry_after", ["1", "3600", "86400"])
-def test_what_a_receiver_has_asked_to_wait_is_not_tried_earlier(mail, check, retry_after):
-    """Also where the schedule's wait is longer: the time that it asked for is not stored by itself."""
-    fail_until_it_waits(mail, check, 2 * 3600, Outcome(500, "The receiver answered 500.", retry_after))
-    tries = len(mail.posted)
-    assert last(mail, check)["last_error"] == "The receiver answered 500. It asked to wait (Retry-After)."
+def test_what_a_receiver_has_asked_to_wait_is_not_tried_earlier(mail, check):
+    """Also where the schedule's wait is longer."""
+    fail_until_it_waits(mail, check, 2 * 3600, Outcome(500, "The receiver answered 500.", "3600"))
+    tries, until = len(mail.posted), mail.in_text(3600)
+    assert last(mail, check)["last_error"] == f"The receiver answered 500. It asked to wait until {until}."
+    mail.pass_time(3599)
     mail.record(check, "check.recovered")
     mail.record(mail.heart.create())
     mail.settled(tries + 1)
     assert mail.states(check) == ["pending", "pending"]
+    mail.pass_time(2)
+    mail.record(check._replace(outage=1), "check.overdue")
+    mail.settled(tries + 4)
+    assert mail.states(check) == ["delivered"] * 3
 
 
-@pytest.mark.parametrize("retry_after", ["1", "86400"])
-def test_an_extra_try_whose_receiver_asks_to_wait_counts_and_is_neither_the_last_nor_followed_by_another(
-    mail, check, retry_after
-):
+@pytest.mark.parametrize(("retry_after", "asked"), [("900", 0), ("86400", 86400)])
+def test_what_a_receiver_asks_for_at_an_extra_try_is_kept_and_costs_no_try(mail, check, retry_after, asked):
     tries = fail_until_it_waits(mail, check, 14 * 3600)
-    mail.outcomes = [Outcome(500, "The receiver answered 500.", retry_after)]
+    planned = last(mail, check)["next_attempt_at"]
+    mail.outcomes = [Outcome(503, "The receiver answered 503.", retry_after)]
     mail.record(check, "check.recovered")
     mail.settled(tries + 1)
-    asked = max(int(retry_after), 14 * 3600)
+    assert last(mail, check)["attempts"] == tries
+    assert last(mail, check)["next_attempt_at"] == max(planned, mail.in_text(asked))
     mail.pass_time(EXTRA_SECONDS)
     mail.record(check._replace(outage=1), "check.overdue")
     mail.record(mail.heart.create())
     mail.settled(tries + 2)
-    oldest = mail.alerts.newest(check.id)[-1]
-    assert (oldest["state"], oldest["attempts"]) == ("pending", tries + 1)
-    assert oldest["next_attempt_at"] >= mail.in_text(asked - EXTRA_SECONDS)
-    mail.pass_time(1.2 * asked)
-    mail.settled(tries + 5)
-    assert mail.states(check) == ["delivered"] * 3
-
-
-@pytest.mark.parametrize("status", [429, 503])
-def test_an_answer_that_asks_for_no_time_is_a_failure_like_any_other(mail, check, status):
-    tries = fail_until_it_waits(mail, check, 14 * 3600, Outcome(status, "busy"))
-    mail.outcomes = [Outcome(status, "busy", "never")]
-    mail.record(check, "check.recovered")
-    wait_until(lambda: len(mail.posted) == tries + 1)
-    mail.pass_time(EXTRA_SECONDS)
-    mail.record(check._replace(outage=1), "check.overdue")
-    mail.settled(tries + 3)
-    assert mail.states(check) == ["delivered"] * 3
-    assert [alert["attempts"] for alert in mail.alerts.newest(check.id)] == [1, 1, tries + 1]
+    assert mail.states(check) == ["pending"] * 3
 
 
 def test_an_extra_try_that_is_answered_410_ends_the_alert(mail, check):
