@@ -17,6 +17,7 @@ from cardbeat.keys import store
 from tests.simulation import disk
 
 HOURLY = {"sweep_seconds": 300, "poll_seconds": 600, "checks": 60, "servers": 1, "sweeps_between_faults": 8}
+MOVING = {**HOURLY, "servers": 2, "poll_seconds": 1, "moved_meanwhile": 0.3}
 REVOKED = {
     **HOURLY,
     "poll_seconds": 1,
@@ -201,7 +202,7 @@ PLANTS = {
     "heard": Plant(revoked_key_still_heard, REVOKED, ("a deleted check took",)),
     "wake-up": Plant(wake_up_lost, HOURLY, ("an alert waits",)),
     "revoked-at-once": Plant(revocation_in_one_transaction, CROWDED, ("rows at once", " s while nothing was wrong")),
-    "move": Plant(move_not_told, {**HOURLY, "servers": 2, "poll_seconds": 1}, ("an alert waits",)),
+    "move": Plant(move_not_told, MOVING, ("an alert waits",)),
     "gone": Plant(gone_from_the_url_before, {**HOURLY, "moved_meanwhile": 0.2}, ("for no reason", "an alert waits")),
     "merge": Plant(merged_into_what_is_posted, FLAPPING, ("what was posted", "no reason", "another status")),
     "count": Plant(outage_counted_twice, FLAPPING, ("tells 1 outages", "tells 2 outages")),

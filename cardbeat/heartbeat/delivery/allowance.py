@@ -105,7 +105,7 @@ class Allowance:
         self._limits = OrderedDict[str, int]()
         """Of keys that may cause more than `KEY_POSTS`."""
         self.extra_tries = OrderedDict[int, float]()
-        """When the last try before its time was planned for a check, by its `seq`."""
+        """When a check's last try before its time has ended, by the check's `seq`."""
         self.turns = OrderedDict[str, float]()
         """When alerts that were counted may be posted, by `id`: after a move, and in a new dispatcher, they keep their
         turn."""

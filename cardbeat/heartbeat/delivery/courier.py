@@ -88,7 +88,7 @@ class Courier:
         if judged.asked_seconds > 0:
             error = f"{error}{ASKED}{utc_text(now + judged.asked_seconds)}."
         if queue.is_extra and wait_seconds is not None:
-            wait_seconds, counted = max(judged.asked_seconds, (message.next_attempt_at or 0) - now), 0
+            wait_seconds, counted = max(judged.asked_seconds, 0), 0
         next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
         told = judged.state, outcome.status, error, next_attempt_at
         return Result(queue, Attempt(queue.alert, message.id, *told, url, message.attempts, counted), wait_seconds)

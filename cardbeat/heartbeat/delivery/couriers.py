@@ -199,7 +199,8 @@ class Couriers:
     def _postpone(self, queue: CheckQueue, seconds: float) -> None:
         with self.changed:
             if queue.refused is not None and queue.crowded is None:
-                wait_seconds = self.allowance.ask_seconds(queue, queue.refused)
+                # A try before its time is left out then: the turns to ask are for those that have no other time.
+                wait_seconds = None if queue.is_extra else self.allowance.ask_seconds(queue, queue.refused)
                 self._bring_back(Result(queue, wait_seconds=wait_seconds, is_held=True), seconds)
                 return
             self._lanes.postpone(queue, seconds)

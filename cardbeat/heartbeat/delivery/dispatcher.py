@@ -124,6 +124,8 @@ class Dispatcher:
         for result in self.couriers.forget(len(results), locked):
             self._schedule.forget(result.queue)
             is_moved = result.queue.is_moved or (result.attempt is not None and result.attempt.seq in moved)
+            if result.queue.is_extra and result.attempt is not None:
+                remember(self._allowance.extra_tries, result.queue.check_seq, self._elapsed())
             # An extra try leaves the time of the next one as it is stored.
             if result.wait_seconds is None or is_moved or result.queue.is_extra:
                 self._checks.append(result.queue.check_seq)
@@ -240,7 +242,6 @@ class Dispatcher:
         asked = [one for one in behind if now - tries.get(one, -math.inf) >= EXTRA_SECONDS]
         for one in self._pending.of_checks(asked):
             if not one.is_test and may_be_earlier(_wait_seconds(one, wall), one.last_error, wall):
-                remember(tries, one.check_seq, now)
                 with self._changed:
                     self._schedule.replace(one.check_seq)
                 self._plan([one], is_extra=True)

@@ -25,9 +25,8 @@ class Message(NamedTuple):
     """The data that one attempt needs. `webhook_url` is the check's present one, each of `secrets` signs the post."""
 
     id: str
-    attempts: int
-    next_attempt_at: int | None
     body: bytes
+    attempts: int
     webhook_url: str | None
     secrets: tuple[str, ...]
 
@@ -183,8 +182,7 @@ class Alerts:
 
 _TOLD = ("type", "created_at", "outages", "reason", "late_seconds", "overdue_seconds")
 _SEEN = ("last_ping_at", "deadline_at", "ping_count")
-_TRIED = ("id", "attempts", "next_attempt_at")
-_ALERT_COLUMNS = ", ".join(f"alerts.{name} AS alert_{name}" for name in (*_TRIED, *_TOLD, *_SEEN))
+_ALERT_COLUMNS = ", ".join(f"alerts.{name} AS alert_{name}" for name in ("id", "attempts", *_TOLD, *_SEEN))
 _STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
 """The status that a check had when an alert of this type was stored. A reminder is deleted when its outage ends."""
 
@@ -196,8 +194,7 @@ def _message(row: Row, now: int, base_url: str) -> Message:
     shown = check.as_of(now)._replace(status=_STATUS_TOLD.get(told.type, check.status), **seen)
     signed_with = tuple(filter(None, (row["secret"], row["old_secret"])))
     body = body_of(told, shown, f"{base_url}/dashboard#{check.id[:LINK_CHARACTERS]}")
-    tried = row["alert_id"], row["alert_attempts"], row["alert_next_attempt_at"]
-    return Message(*tried, body, check.webhook_url, signed_with)
+    return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
 
 
 class _New(NamedTuple):

@@ -18,9 +18,9 @@ FEW_CHECKS = 20
 class Attempt(NamedTuple):
     """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
 
-    `webhook_url` is where it was sent, `before` the number of attempts made earlier, `counted` 0 for one that is not
-    counted. `id` is the alert's: after a failover to a standby that lagged behind, another alert may have the same
-    `seq`.
+    `webhook_url` is where it was sent, `before` the number of attempts made earlier. `counted` is 0 for one that is not
+    counted, and then the alert is due no earlier than `next_attempt_at`. `id` is the alert's: after a failover to a
+    standby that lagged behind, another alert may have the same `seq`.
     """
 
     seq: int
@@ -116,7 +116,10 @@ def _count_moved(transaction: Transaction, attempts: Sequence[Attempt]) -> set[i
 
 def _store(transaction: Transaction, attempts: Sequence[Attempt]) -> list[tuple[Attempt, str]]:
     """Store results; returns those that were not ignored, in their order, each with the id of its check."""
-    checks = _update(transaction, attempts, ", state = result.state, next_attempt_at = result.next_attempt_at")
+    # What is not counted can only put the next attempt off.
+    due = "WHEN counted = 0 AND alerts.next_attempt_at > result.next_attempt_at THEN alerts.next_attempt_at"
+    changes = f", state = result.state, next_attempt_at = CASE {due} ELSE result.next_attempt_at END"
+    checks = _update(transaction, attempts, changes)
     return [(attempt, checks[attempt.seq]) for attempt in attempts if attempt.seq in checks]
 
 

@@ -348,6 +348,27 @@ def test_a_slow_address_beside_one_that_may_get_no_more_posts_gets_a_long_post(
     assert not any(result.is_held for result in couriers.results(10))
 
 
+def test_a_try_before_its_time_that_finds_no_room_at_its_address_takes_no_turn_to_ask(courier, changed):
+    """Those turns are of the key's other alerts, which have no other time."""
+    allowance, asked = Allowance(time.monotonic), []
+    allowance.address_seconds = lambda *_: 3600.0
+    allowance.ask_seconds = lambda *_: asked.append(1) or 15.0
+    couriers = Couriers(courier, changed, limit=2, may_post=lambda: True, allowance=allowance, starting_seconds=LONG)
+
+    def attempt(queue, permit):
+        assert not permit.enter("one")
+        raise Postponed
+
+    courier.attempt = attempt
+    extra, other = queue(1), queue(2)
+    extra.is_extra = True
+    couriers.add([extra, other])
+    couriers.send_out()
+    wait_until(lambda: couriers.send_out() or len(couriers.results(10)) == 2)
+    assert {result.queue.check_seq: result.wait_seconds for result in couriers.results(10)} == {1: None, 2: 15.0}
+    assert asked == [1]
+
+
 def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, courier):
     attempts = []
 

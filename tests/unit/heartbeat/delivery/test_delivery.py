@@ -431,6 +431,20 @@ def test_what_a_receiver_asks_for_at_an_extra_try_is_kept_and_costs_no_try(mail,
     assert mail.states(check) == ["pending"] * 3
 
 
+def test_an_extra_try_that_fails_does_not_undo_what_a_delivered_test_has_hurried(mail, check):
+    tries = fail_until_it_waits(mail, check, 14 * 3600)
+    mail.held.set()
+    mail.outcomes = [FAILED, DELIVERED]
+    mail.record(check, "check.recovered")
+    wait_until(lambda: len(mail.posted) == tries + 1)
+    (waiting,) = [alert["id"] for alert in mail.alerts.newest(check.id) if alert["attempts"]]
+    hurry = "UPDATE alerts SET next_attempt_at = ? WHERE id = ?"
+    mail.database.write(lambda transaction: transaction.execute(hurry, (int(mail.clock()), waiting)))
+    mail.held.clear()
+    mail.settled(tries + 3)
+    assert mail.states(check) == ["delivered", "delivered"]
+
+
 def test_an_extra_try_that_is_answered_410_ends_the_alert(mail, check):
     tries = fail_until_it_waits(mail, check, 14 * 3600)
     mail.outcomes = [Outcome(410, "The receiver answered 410.")]
