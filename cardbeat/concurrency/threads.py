@@ -124,7 +124,13 @@ class DaemonThread(threading.Thread):
         self._may_run = threading.Lock()
 
     def start(self) -> None:
-        super().start()
+        try:
+            super().start()
+        except (RuntimeError, MemoryError):
+            # It may run though there was no memory to wait for it.
+            if self._may_run.acquire(blocking=False):
+                raise
+            return
         if not self._started.is_set() and self._may_run.acquire(blocking=False):
             raise RuntimeError(f"the thread {self.name} has not begun within {BEGIN_SECONDS:g} s")
 

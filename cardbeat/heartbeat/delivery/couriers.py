@@ -19,7 +19,7 @@ from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Courier, Result
 from cardbeat.heartbeat.delivery.lanes import CheckQueue, Lanes
 from cardbeat.heartbeat.delivery.places import PARTS
-from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Late, Permit, Postponed
+from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Late, Postponed
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,8 @@ TROUBLE_SECONDS = 5.0
 """Pause after the database could not be used, or there was no thread or descriptor."""
 STARTING_SECONDS = 0.02
 """Longest time of one `send_out`: to start hundreds of threads may take a second, and new alerts must be read."""
+STUCK_SECONDS = 5.0
+"""To compute a post takes a millisecond, and at most as long as the database takes for a read."""
 STACK_BYTES = 512 * 1024
 """Stack of a courier. Hundreds may wait at once, and with huge pages a default stack can cost megabytes."""
 
@@ -153,9 +155,7 @@ class Couriers:
         queue: CheckQueue | None = first
         while queue is not None:
             began = time.monotonic()
-            permit = _Permit(queue, self.enter, self._turn.leave)
-            result = self._attempt(queue, permit)
-            permit.leave_turn()
+            result = self._attempt(queue)
             seconds = time.monotonic() - began
             if result is None:
                 self._postpone(queue, seconds)
@@ -164,9 +164,11 @@ class Couriers:
             # Else one that waits goes on.
             queue = self._take() if self._turn.take() else None
 
-    def _attempt(self, queue: CheckQueue, permit: Permit) -> Result | None:
-        """The result of a post, None if it is postponed."""
+    def _attempt(self, queue: CheckQueue) -> Result | None:
+        """The result of a post, None if it is postponed. The turn is over then."""
+        permit = None
         try:
+            permit = _Permit(queue, self.enter, self._turn.leave)
             return self._courier.attempt(queue, permit)
         except Late:
             # An address was only slow, and a long post there need not wait for one that may get no more.
@@ -177,6 +179,8 @@ class Couriers:
         except Exception as error:
             log_trouble(error)
             return Result(queue, wait_seconds=TROUBLE_SECONDS)
+        finally:
+            (permit.leave_turn if permit else self._turn.leave)()
 
     def enter(self, queue: CheckQueue, address: str) -> bool:
         """Whether the post that runs for this queue may connect to this address. If so, it is counted there."""
@@ -243,22 +247,30 @@ class _Permit:
 
 
 class _Turn:
-    """The turn to compute. One thread has it, and at most one waits for it. Any thread may leave it."""
+    """The turn to compute. One thread has it, and at most one waits for it. Any thread may leave it.
+
+    After `STUCK_SECONDS` whoever has it is not waited for: a thread may have ended in it, for want of memory.
+    """
 
     def __init__(self) -> None:
         self._is_taken, self._is_awaited = threading.Lock(), threading.Lock()
+        self._taken_at = 0.0
 
-    def take(self, seconds: float = -1) -> bool:
-        """Wait for the turn, without a limit by default. False if another waits, or it takes longer than `seconds`."""
+    def take(self, seconds: float = STUCK_SECONDS) -> bool:
+        """Wait for the turn. False if another waits, or it takes longer than `seconds`."""
         if not self._is_awaited.acquire(blocking=False):
             return False
         try:
-            return self._is_taken.acquire(timeout=seconds)
+            is_mine = self._is_taken.acquire(timeout=seconds) or time.monotonic() - self._taken_at >= STUCK_SECONDS
+            self._taken_at = time.monotonic() if is_mine else self._taken_at
+            return is_mine
         finally:
             self._is_awaited.release()
 
     def leave(self) -> None:
-        self._is_taken.release()
+        # Another thread that was not waited for may have left it.
+        with contextlib.suppress(RuntimeError):
+            self._is_taken.release()
 
 
 def log_trouble(error: Exception) -> None:

@@ -212,6 +212,23 @@ def test_a_thread_that_dies_before_its_first_step_is_an_error_and_not_waited_for
         DaemonThread(lambda: None, "work").start()
 
 
+def test_a_thread_that_runs_counts_as_started_though_there_was_no_memory_to_wait_for_it(monkeypatch):
+    let_go, done = threading.Event(), threading.Event()
+    wait = threads._Begin.wait
+
+    def fail(begin, timeout=None):
+        wait(begin, timeout)
+        assert done.wait(10)
+        raise MemoryError
+
+    monkeypatch.setattr(threads._Begin, "wait", fail)
+    thread = DaemonThread(lambda: done.set() or let_go.wait(10), "work")
+    thread.start()
+    let_go.set()
+    thread.join(10)
+    assert done.is_set()
+
+
 def test_a_thread_that_begins_too_late_does_nothing(monkeypatch):
     bootstrap, let_go, done, ended = threading.Thread._bootstrap, threading.Event(), [], threading.Event()
 

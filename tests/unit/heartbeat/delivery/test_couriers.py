@@ -133,6 +133,39 @@ def test_one_courier_computes_at_a_time_and_the_next_begins_when_it_waits(courie
     assert sorted(brought_back(couriers, 4)) == [1, 2, 3, 4]
 
 
+def test_a_turn_that_was_lost_for_want_of_memory_is_not_waited_for_long(courier, couriers, monkeypatch):
+    def fail():
+        failing.undo()
+        raise MemoryError
+
+    monkeypatch.setattr(couriers_module, "STUCK_SECONDS", 0.2)
+    monkeypatch.setattr(couriers, "_starting_seconds", 0.05)
+    couriers.add(map(queue, (1, 2)))
+    with monkeypatch.context() as failing:
+        failing.setattr(couriers._lanes, "take", fail)
+        with pytest.raises(MemoryError):
+            couriers.send_out()
+    wait_until(lambda: couriers.send_out() or len(courier.begun) == 2)
+    courier.let_go.release(2)
+    brought_back(couriers, 2)
+
+
+def test_a_courier_without_memory_for_its_permit_brings_its_queue_back(courier, couriers, monkeypatch):
+    def fail(*_):
+        failing.undo()
+        raise MemoryError
+
+    with monkeypatch.context() as failing:
+        failing.setattr(couriers_module, "_Permit", fail)
+        couriers.add(map(queue, (1, 2)))
+        couriers.send_out()
+        wait_until(lambda: couriers.send_out() or courier.begun == [2])
+    courier.let_go.release()
+    brought_back(couriers, 2)
+    results = {result.queue.check_seq: result.wait_seconds for result in couriers.results(10)}
+    assert results == {1: TROUBLE_SECONDS, 2: None}
+
+
 @pytest.mark.parametrize("error", [OSError("broken"), Postponed()])
 def test_a_courier_that_fails_before_it_waits_leaves_its_turn(courier, couriers, monkeypatch, error):
     held = courier.attempt
