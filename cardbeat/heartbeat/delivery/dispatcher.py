@@ -124,10 +124,11 @@ class Dispatcher:
         for result in self.couriers.forget(len(results), locked):
             self._schedule.forget(result.queue)
             is_moved = result.queue.is_moved or (result.attempt is not None and result.attempt.seq in moved)
-            if result.queue.is_extra and result.attempt is not None:
+            # The next try has its time as it is stored.
+            was_extra = result.queue.is_extra and result.attempt is not None
+            if was_extra:
                 remember(self._allowance.extra_tries, result.queue.check_seq, self._elapsed())
-            # An extra try leaves the time of the next one as it is stored.
-            if result.wait_seconds is None or is_moved or result.queue.is_extra:
+            if result.wait_seconds is None or is_moved or was_extra:
                 self._checks.append(result.queue.check_seq)
             elif result.is_held:
                 self._hold(result.queue, result.wait_seconds)

@@ -387,6 +387,16 @@ def test_a_start_tries_what_others_wait_behind_at_once(mail, check):
     assert mail.states(check) == ["delivered", "delivered"]
 
 
+def test_an_extra_try_that_meets_trouble_is_made_again(mail, check):
+    """Such as a database that can't be read, or no free descriptor."""
+    tries = fail_until_it_waits(mail, check, 14 * 3600)
+    mail.outcomes = [Unavailable("database_unavailable")]
+    mail.record(check, "check.recovered")
+    wait_until(lambda: len(mail.posted) == tries + 1)
+    wait_until(lambda: mail.elapsed.advance(0.01) or sum(mail.delivery.totals().values()) == tries + 2)
+    assert mail.states(check) == ["delivered", "delivered"]
+
+
 def test_ten_minutes_after_an_extra_try_there_may_be_another(mail, check):
     tries = fail_until_it_waits(mail, check, 14 * 3600)
     mail.outcomes = [FAILED]
