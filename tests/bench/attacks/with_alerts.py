@@ -169,7 +169,7 @@ async def ping_all(attackers: Attackers, ids: list[str]) -> None:
 
 
 async def fail_and_recover(attackers: Attackers, ids: list[str]) -> None:
-    """All checks fail and are pinged, 10 in one write; from 30 addresses, which begin together every 5 s."""
+    """All checks fail and are pinged, 10 in one write; from 30 addresses, which begin together every 10 s."""
 
     async def one(number: int) -> None:
         mine, loop = ids[number::30], asyncio.get_running_loop()
@@ -187,7 +187,7 @@ async def fail_and_recover(attackers: Attackers, ids: list[str]) -> None:
     attackers.addresses = itertools.cycle(f"127.0.1.{number}" for number in range(1, 31))
     while True:
         await asyncio.gather(*(one(number) for number in range(30)))
-        await asyncio.sleep(5)
+        await asyncio.sleep(10)
 
 
 async def toggle_and_draw(attackers: Attackers, ids: list[str], keys: list[str]) -> None:
