@@ -410,7 +410,9 @@ class Model:
         if is_early:
             is_followed = any(other.seq > alert.seq and other.type != "check.test" for other in self._waiting(check.id))
             is_asked = now < alert.posted_at + alert.asked_seconds - JITTER_SECONDS
-            was_extra = now < self._extra_at.get((alert.check_id, process), -inf) + EXTRA_SECONDS - JITTER_SECONDS
+            # A brief one that took too long is made again as a long one.
+            since_extra = now - self._extra_at.get((alert.check_id, process), -inf)
+            was_extra = HANG_SECONDS < since_extra < EXTRA_SECONDS - JITTER_SECONDS
             may_be = is_followed and not is_asked and not was_extra
             self.require(may_be, f"an alert is tried again {early:.0f} s too early", alert)
             self._extra_at[alert.check_id, process] = now
