@@ -1,9 +1,9 @@
 """Bundle the package into one file that any Python with Pillow runs: `python cardbeat.pyz`.
 
-The same commit and the same Python give the same bytes: names are sorted, times and modes fixed, and nothing is
-compressed, so that no version of zlib has a say. Uncompressed code also imports faster, and the fonts are compressed
-already. Beside each module is its bytecode, so that a start compiles nothing. A Python of another version takes the
-source.
+The same commit and the same Python give the same bytes: names are sorted, times and modes fixed,
+and nothing is compressed, so that no version of zlib has a say. Uncompressed code also imports
+faster, and the fonts are compressed already. Beside each module is its bytecode, so that a start
+compiles nothing. A Python of another version takes the source.
 """
 
 import argparse
@@ -20,7 +20,9 @@ from types import CodeType
 ROOT = Path(__file__).resolve().parent
 SHEBANG = b"#!/usr/bin/env python3\n"
 SUFFIXES = {".py", ".sql", ".json", ".txt", ".md", ".html", ".css", ".js", ".bin", ".gz", ".woff2"}
-SUFFIXES |= {".svg", ".png", ".jpg"}
+SUFFIXES |= {".svg", ".png", ".jpg", ".conf", ".cfg", ".yaml", ".service"}
+NAMES = {"Caddyfile", "Dockerfile"}
+"""Files without a suffix."""
 LEFT_OUT = ("cardbeat/fonts/build/", "cardbeat/light/build/", "cardbeat/words/build/")
 """Tools for developers, which need more than the standard library and Pillow."""
 IMPORTED = re.compile(r"cardbeat/(?!__main__).*\.py")
@@ -37,27 +39,38 @@ def contents() -> dict[str, bytes]:
     found = {
         path.relative_to(ROOT).as_posix(): path
         for path in package.rglob("*")
-        if path.suffix in SUFFIXES and path.is_file() and "__pycache__" not in path.parts
+        if (path.suffix in SUFFIXES or path.name in NAMES)
+        and path.is_file()
+        and "__pycache__" not in path.parts
     }
-    files = {name: path.read_bytes() for name, path in found.items() if not name.startswith(LEFT_OUT)}
+    files = {
+        name: path.read_bytes() for name, path in found.items() if not name.startswith(LEFT_OUT)
+    }
     files["__main__.py"] = files["cardbeat/__main__.py"]
     files["LICENSE"] = (ROOT / "LICENSE").read_bytes()
     return files
 
 
 def bytecode(sources: dict[str, bytes]) -> dict[str, bytes]:
-    """Archive name -> bytes of the .pyc for each module. The start stays source, which any Python 3 reads."""
-    return {f"{name}c": compiled(name, data) for name, data in sources.items() if IMPORTED.fullmatch(name)}
+    """Archive name -> bytes of the .pyc for each module.
+
+    The start stays source, which any Python 3 reads.
+    """
+    return {
+        f"{name}c": compiled(name, data)
+        for name, data in sources.items()
+        if IMPORTED.fullmatch(name)
+    }
 
 
 def compiled(name: str, source: bytes) -> bytes:
-    """A .pyc that depends on the source and the version of Python alone. Imports do not compare it with the source.
+    """A .pyc that depends on the source and the version of Python alone.
 
-    Tracebacks show the names of files in the artifact.
+    Imports do not compare it with the source. Tracebacks show the names of files in the artifact.
     """
     code = compile(source, f"cardbeat.pyz/{name}", "exec", dont_inherit=True, optimize=0)
-    # `marshal` counts references, and writes an object in another way if it has one only. Other modules of this
-    # process use some of the same strings, so hold each object.
+    # `marshal` counts references, and writes an object in another way if it has one only. Other
+    # modules of this process use some of the same strings, so hold each object.
     held = list(parts_of(code))
     data = marshal.dumps(code)
     del held
@@ -66,8 +79,8 @@ def compiled(name: str, source: bytes) -> bytes:
 
 def parts_of(part: object) -> Iterator[object]:
     """A constant, and all that it holds."""
-    # `marshal` tells interned strings from others. A process has each string of one character once, and any module
-    # may have interned it.
+    # `marshal` tells interned strings from others. A process has each string of one character once,
+    # and any module may have interned it.
     yield sys.intern(part) if isinstance(part, str) and len(part) == 1 else part
     inner = [getattr(part, f"co_{name}") for name in CODE] if isinstance(part, CodeType) else part
     if isinstance(inner, list | tuple | frozenset):
@@ -76,7 +89,7 @@ def parts_of(part: object) -> Iterator[object]:
 
 
 def build(target: Path) -> None:
-    """Write the artifact, which appears whole or not at all. Raises `OSError` when it can't be written."""
+    """Write the artifact, whole or not at all. Raises `OSError` when it can't be written."""
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
@@ -95,8 +108,12 @@ def build(target: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Build cardbeat.pyz, the whole service in one file.")
-    parser.add_argument("--output", type=Path, default=Path("cardbeat.pyz"), help="default: %(default)s")
+    parser = argparse.ArgumentParser(
+        description="Build cardbeat.pyz, the whole service in one file."
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("cardbeat.pyz"), help="default: %(default)s"
+    )
     target: Path = parser.parse_args().output
     try:
         build(target)

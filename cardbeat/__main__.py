@@ -1,9 +1,10 @@
-"""Starts the command line: `python -m cardbeat`, and the zipapp. Written so that any Python 3 can parse it."""
+"""Starts the command line: `python -m cardbeat`, and the zipapp. Any Python 3 can parse it."""
 
 import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036 - an older Python may run this file
-    sys.stderr.write("cardbeat: needs Python 3.11 or newer, this is %d.%d\n" % sys.version_info[:2])  # noqa: UP031
+    problem = "cardbeat: needs Python 3.11 or newer, this is %d.%d\n"
+    sys.stderr.write(problem % sys.version_info[:2])
     sys.exit(2)
 
 from cardbeat.cli import main

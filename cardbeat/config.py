@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Mapping
+from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,14 +21,18 @@ class HttpLimits(NamedTuple):
     header_seconds: float = 10
     body_seconds: float = 10
     idle_seconds: float = 5
-    write_seconds: float = 30
-    """Time for a client to receive one answer."""
+    proxy_idle_seconds: float = 130
+    """Of a `--trusted-proxy`, which must close idle connections before we do; Caddy after 120 s."""
+    write_seconds: float = 60
+    """Time without progress while a client receives an answer."""
     linger_seconds: float = 2
     """Time for a client to read an answer after which the connection is closed."""
+    unasked_seconds: float = 3
+    """How long a stop waits for a client that has connected and not asked."""
     stop_seconds: float = 8.5
-    """How long a stop waits for requests, answers and alerts that are being sent; the whole stop takes at most 10 s.
+    """How long a stop waits for requests, answers and alerts that are being sent.
 
-    Alerts that were not finished are sent again after the next start.
+    The whole stop takes at most 10 s. Unfinished alerts are sent again after the next start.
     """
 
 
@@ -61,12 +66,16 @@ class Config(NamedTuple):
     tiers: Mapping[str, Tier] = TIERS
     store_bytes: int = 1024 * 1024 * 1024
     allow_private_webhooks: bool = False
+    webhook_proxy: str | None = None
+    """The URL of an HTTP proxy for alerts, which may hold a password."""
     trusted_proxies: tuple[Network, ...] = ()
     report_to: str | None = None
     accent: str | None = None
     """The colour of cards, as `#rrggbb`; None for the designed ones."""
+    time_zone: tzinfo | None = None
+    """In which alerts tell times, beside UTC; None for UTC alone."""
     quiet_health: bool = False
     http: HttpLimits = HttpLimits()
 
     def __repr__(self) -> str:
-        return f"Config(data={self.data})"  # without the password in `database`
+        return f"Config(data={self.data})"  # without passwords

@@ -1,18 +1,12 @@
 """Fixtures for every kind of test."""
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cardbeat.config import Config
-from cardbeat.database.schema import missing_scripts
-from cardbeat.database.sqlite import objects
-from cardbeat.database.sqlite.objects import make_tables
-from cardbeat.database.sqlite.room import Room
 from tests.support import App, FakeClock, service_of
 
 pytest_plugins = ["tests.artifact", "tests.postgresql"]
@@ -33,30 +27,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         in_slow_folder = item.path.relative_to(Path(__file__).parent).parts[0] in SLOW_FOLDERS
         if item.get_closest_marker("postgresql") or (in_slow_folder and not item.get_closest_marker("quick")):
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(autouse=True)
-def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The databases of tests keep no room: thousands with 8 MiB each fill a disk."""
-    monkeypatch.setattr(Room, "fill", lambda *_: None)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def tables_are_made_once() -> Iterator[None]:
-    """What our scripts make in memory, to compare a file with it, is kept: each open of a file runs them again."""
-    kept: dict[Any, bytes] = {}
-
-    def make(connection: sqlite3.Connection, version: int) -> None:
-        which = (version, *missing_scripts("sqlite", 0))
-        if which in kept:
-            connection.deserialize(kept[which])
-        else:
-            make_tables(connection, version)
-            kept[which] = connection.serialize()
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(objects, "make_tables", make)
-        yield
 
 
 @pytest.fixture

@@ -18,6 +18,11 @@ def blocks(page: str, language: str) -> list[str]:
     return [code for found, code in BLOCK.findall(PAGES[page]) if found == language]
 
 
+def example(name: str) -> str:
+    """The text of a file that the documentation links, such as `nginx.conf`."""
+    return (FOLDER / "files" / name).read_text(encoding="utf-8")
+
+
 def block(page: str, language: str, text: str = "") -> str:
     """The first of these that holds a text."""
     return next(code for code in blocks(page, language) if text in code)

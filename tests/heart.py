@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 
 from cardbeat.config import Tier
+from cardbeat.heartbeat.alerts.delivery import Delivery
+from cardbeat.heartbeat.alerts.outbox import Outbox
+from cardbeat.heartbeat.alerts.post import Sender
+from cardbeat.heartbeat.alerts.results import Result
 from cardbeat.heartbeat.check import CHANGEABLE, Settings
 from cardbeat.heartbeat.checks import Checks
-from cardbeat.heartbeat.delivery.courier import Courier
-from cardbeat.heartbeat.delivery.delivery import Delivery
-from cardbeat.heartbeat.outbox.alerts import Alerts
-from cardbeat.heartbeat.outbox.attempts import Attempt
+from cardbeat.heartbeat.pings import Pings
 from cardbeat.heartbeat.sweep import Sweep
-from cardbeat.heartbeat.webhooks.post import Sender
 from cardbeat.keys.store import Keys
 from tests.support import FakeClock
 
@@ -47,7 +47,7 @@ def allow(database):
 def new_delivery(alerts, clock, post=None, elapsed=time.monotonic, **options):
     """What delivers alerts, not started yet. `post` replaces the sender, `elapsed` the monotonic clock."""
     post = post or Sender(allow_private=True).post
-    return Delivery(alerts, Courier(alerts, post, clock), clock, elapsed, **options)
+    return Delivery(alerts, post, clock, elapsed, **options)
 
 
 class NoFence:
@@ -74,26 +74,29 @@ class Heart:
         self.monotonic = monotonic or FakeClock(5000)
         # Over a server a service sweeps with a fence alone, and otherwise than over a file.
         self.fence = fence or (NoFence() if database.fence else None)
-        self.batches = {} if batch is None else {"batch": batch, "credit_batch": batch}
-        self.alerts = Alerts(database, BASE_URL)
+        self.batches = {} if batch is None else {"marked_at_once": batch, "moved_at_once": batch}
+        self.alerts = Outbox(database, BASE_URL)
+        self.tiers = {"free": tier}
         self.delivery = new_delivery(self.alerts, clock)
-        self.keys = Keys(database, clock, {"free": tier})
-        self.key = self.keys.issue("ops@example.com").wait().key
-        self.checks = Checks(database, clock, self.alerts, self.delivery)
+        self.keys = Keys(database, clock, self.tiers)
+        self.key = self.keys.issue("ops@example.com").key
+        self.checks = Checks(database, clock, self.delivery.wake)
+        self.pings = Pings(database, clock, self.delivery.wake)
         self.sweep = self.new_sweep()
         self._names = itertools.count(1)
 
     def new_sweep(self):
         """A sweep as after a restart of the process."""
-        return self.sweep_every(SWEEP_SECONDS, monotonic=self.monotonic)
+        return self.sweep_every(SWEEP_SECONDS)
 
-    def sweep_every(self, seconds, database=None, **options):
-        options |= {"fence": self.fence, **self.batches}
-        return Sweep(database or self.database, self.clock, self.alerts, self.delivery.wake, seconds, **options)
+    def sweep_every(self, seconds, database=None, wake=None, **options):
+        database, wake = database or self.database, wake or self.delivery.wake
+        options = {"fence": self.fence, "monotonic": self.monotonic} | self.batches | options
+        return Sweep(database, self.clock, wake, seconds, **options)
 
-    def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK, repeat_seconds=None):
+    def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK, repeat_seconds=None, key=None):
         settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url, repeat_seconds)
-        return self.checks.create(self.key, settings).wait()
+        return self.checks.create(key or self.key, settings)
 
     @staticmethod
     def settings(check, **changes):
@@ -105,15 +108,29 @@ class Heart:
         self.clock.advance(seconds)
         self.monotonic.advance(seconds)
 
-    def attempt(self, seq, *told):
-        """The result of one at the alert with this number."""
-        with self.database.read() as connection:
-            row = connection.execute("SELECT id FROM alerts WHERE seq = ?", (seq,)).fetchone()
-        return Attempt(seq, row["id"], *told)
-
     def ping(self, check):
         """Ping a check, and wait until that is on disk."""
-        return self.checks.ping(check.id).wait()
+        return self.pings.ping(check.id).wait()
+
+    def fail(self, check):
+        """Signal that the job of a check has failed, and wait until that is on disk."""
+        return self.pings.fail(check.id).wait()
+
+    def take_all(self, state="delivered", check=None, most=1000):
+        """The receivers take what waits (of a check), at most so many, or refuse it for good; returns how many."""
+        among = "" if check is None else f"AND check_id = '{check.id}'"
+        sql = f"SELECT seq, receiver, next_attempt_at FROM alerts WHERE state = 'pending' AND next_attempt_at IS NOT NULL {among}"
+        now = int(self.clock())
+        for taken in range(most):
+            with self.database.read() as connection:
+                row = connection.execute(f"{sql} ORDER BY seq LIMIT 1").fetchone()
+            if row is None:
+                return taken
+            # After the clock was set back, an alert is due only when it is there again.
+            due_at = max(now, row["next_attempt_at"])
+            (message,) = self.alerts.messages([row["seq"]], row["receiver"], due_at)
+            self.alerts.store([Result(message, 204, None, state)], due_at)
+        return most
 
     def read(self, check):
         return self.checks.get(self.key.id, check.id)

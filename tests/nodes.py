@@ -1,11 +1,15 @@
 """Several machines with one database: each has a monotonic clock of its own, and asks for the lease on a row."""
 
-from cardbeat.database.postgresql.row_lease import RowLease
+from cardbeat.database.postgresql.lease import RowLease
 from tests.heart import Heart
 from tests.support import FakeClock
 
 HOURS_APART = 85_000
 """By how many seconds the monotonic clocks of two machines differ."""
+
+
+LEASES = "CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, holder TEXT, until REAL)"
+"""The table that PostgreSQL has for the lease."""
 
 
 class Nodes:
@@ -21,6 +25,7 @@ class Nodes:
 
     def _heart(self, database, booted_seconds):
         database.clock = self.clock
+        database.write(lambda it: it.execute(LEASES).rowcount)
         monotonic = FakeClock(booted_seconds)
         lease = RowLease(database, monotonic)
         database.lease = lambda: lease

@@ -1,61 +1,185 @@
-"""A PostgreSQL server for the tests, from Debian's package, and the fixtures of tests that both engines must pass."""
+"""PostgreSQL servers, and the fixtures of tests that both engines must pass."""
 
 import contextlib
 import itertools
 import os
 import shutil
-import socket
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from cardbeat.database import Database, open_database
 from cardbeat.database.sqlite.file import FILE_NAME
+from tests.support import free_port, wait_until
 from tests.systems import IS_ROOT
 
 BOTH_ENGINES = pytest.mark.engines("sqlite", "postgresql")
-"""For a module, or a test, that uses a `database`: it runs on each of them. The mark of a test goes before."""
+"""For a module or a test that uses a `database`. The mark of a test goes before."""
 SQLITE = pytest.mark.engines("sqlite")
 POSTGRESQL = pytest.mark.engines("postgresql")
 
-AS_NOBODY: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": []} if IS_ROOT else {}
-# No autovacuum: it may count the rows of a table just when a test has emptied it, and then each plan is for one row.
-SETTINGS = ("fsync=off", "listen_addresses=127.0.0.1", "max_connections=200", "deadlock_timeout=50ms", "autovacuum=off")
+STARTED_SECONDS = 120
+"""Within which any server is up, on a machine that has much else to do."""
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+"""In front of a command: it is killed as soon as the process that started it is gone."""
+AS_NOBODY = ("--reuid", "nobody", "--regid", "nogroup", "--clear-groups") if IS_ROOT else ()
+"""PostgreSQL does not run as root."""
+SETTINGS = {
+    # A process that is killed loses nothing by it: what it has written is the system's.
+    "fsync": "off",
+    "dynamic_shared_memory_type": "mmap",
+    "max_connections": "200",
+    "shared_buffers": "16MB",
+    "wal_keep_size": "64MB",
+    "wal_retrieve_retry_interval": "100ms",
+    "unix_socket_directories": "",
+}
 
-# Not by DELETE: without a vacuum the rows of all earlier tests would stay in the files, and be read by each scan.
+# Not by DELETE: without a vacuum the rows of all earlier tests would stay in the files.
 EMPTY = """
     SET search_path TO emptied;
-    TRUNCATE keys, monitor, leases RESTART IDENTITY CASCADE;
-    UPDATE totals_by_status SET checks = 0
+    TRUNCATE keys, monitor, leases RESTART IDENTITY CASCADE
 """
 
-REMOVE = 'read -r _; "$1/pg_ctl" --pgdata="$2/data" --mode=immediate stop; rm -rf "$2"'
 
+class Postgres:
+    """A server with its data in a folder of its own, which ends with the process that started it."""
 
-class Cluster:
-    """A server with its data in a folder of its own. PostgreSQL does not run as root, so then it runs as nobody."""
-
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(
+        self, folder: Path, programs: Path, addresses: str = "127.0.0.1", **settings: str
+    ) -> None:
         self.folder = folder
-        self._programs = programs
         self.port = free_port()
-        self._schemas = itertools.count(1)
-        self._used = ""
+        self._programs = programs
+        self._settings = SETTINGS | {"listen_addresses": addresses} | settings
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(exist_ok=True)
         if IS_ROOT:
             shutil.chown(folder, "nobody")
-        self._run("initdb", "--no-sync", "--auth=trust", "--username=cardbeat", "--encoding=UTF8", "--locale=C.UTF-8")
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def create(self) -> None:
+        options = "--no-sync --auth=trust --username=cardbeat --encoding=UTF8 --locale=C.UTF-8"
+        self._run("initdb", f"--pgdata={self.data}", "--wal-segsize=1", *options.split())
+
+    def copy(self, primary: "Postgres") -> None:
+        """Become a standby of a primary that runs."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        source = f"--dbname={primary.conninfo} application_name=standby"
+        options = ("--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--wal-method=stream")
+        self._run("pg_basebackup", f"--pgdata={self.data}", source, *options)
+
+    def allow(self, addresses: str) -> None:
+        """Let clients from these in, from the next start on. Those on this machine are let in anyway."""
+        with (self.data / "pg_hba.conf").open("a") as allowed:
+            allowed.write(f"host all all {addresses} trust\n")
 
     def start(self) -> None:
-        options = " ".join(f"-c {setting}" for setting in (*SETTINGS, f"port={self.port}"))
-        options += f" -c unix_socket_directories={self.folder}"
-        self._run("pg_ctl", "--wait", f"--log={self.folder}/log", f"--options={options}", "start")
+        self._begin()
+        wait_until(self._answers, STARTED_SECONDS)
 
-    def stop(self, mode: str = "immediate") -> None:
-        self._run("pg_ctl", "--wait", f"--mode={mode}", "stop")
+    def _begin(self) -> None:
+        values = self._settings | {"port": str(self.port)}
+        options = [f"--{name}={value}" for name, value in values.items()]
+        command = self._command("postgres", "-D", str(self.data), *options)
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """As a power cut would, but for what the system has in its memory."""
+        if self._process is None:
+            return
+        segment = self._shared_memory()
+        for pid in self._stopped():
+            os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+        if segment:
+            subprocess.run(["ipcrm", "-m", segment], check=False, stderr=subprocess.DEVNULL)
+
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Its connections stay open, and nothing is answered."""
+        stopped = self._stopped()
+        try:
+            yield
+        finally:
+            # It may have been killed, and one of its processes may have been ending.
+            for pid in stopped if self._process else ():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+    def promote(self) -> None:
+        self.execute("SELECT pg_promote(true, 30)")
+        assert self.execute("SELECT pg_is_in_recovery()") == [(False,)]
+
+    @property
+    def conninfo(self) -> str:
+        return f"host=127.0.0.1 port={self.port} user=cardbeat dbname=postgres"
+
+    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement, in a session of its own."""
+        connected = psycopg.connect(self.conninfo, autocommit=True, connect_timeout=5)
+        with contextlib.closing(connected) as connection:
+            ran = connection.execute(sql)
+            return ran.fetchall() if ran.description else []
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None:
+            log = (self.folder / "log").read_text()
+            # A process of the server that was killed may not have ended yet.
+            assert "is still in use" in log[-500:], log
+            self._begin()
+            return False
+        with contextlib.suppress(psycopg.OperationalError):
+            return bool(self.execute("SELECT 1"))
+        return False
+
+    def _stopped(self) -> list[int]:
+        """Its processes, none of which goes on. The first starts no more of them then."""
+        first = self._process.pid
+        os.kill(first, signal.SIGSTOP)
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        for child in children:
+            os.kill(int(child), signal.SIGSTOP)
+        return [first, *map(int, children)]
+
+    def _shared_memory(self) -> str:
+        """The number of its segment in System V's shared memory, which outlives it."""
+        lines = (self.data / "postmaster.pid").read_text().splitlines()
+        return lines[6].split()[1] if len(lines) > 6 and lines[6].split() else ""
+
+    def _command(self, program: str, *arguments: str) -> list[str]:
+        return [*ENDS_WITH_US, *AS_NOBODY, str(self._programs / program), *arguments]
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = self._command(program, *arguments)
+        done = subprocess.run(command, cwd=self.folder, stdout=-1, stderr=-2, check=False)
+        assert done.returncode == 0, done.stdout.decode()
+
+
+class Cluster(Postgres):
+    """The one of most tests, each of which has a schema."""
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        # An autovacuum may count the rows of a table just when a test has emptied it, and then
+        # each plan is for one row.
+        settings = {"deadlock_timeout": "50ms", "autovacuum": "off"}
+        super().__init__(folder, programs, unix_socket_directories=str(folder), **settings)
+        self._schemas = itertools.count(1)
+        self._used = ""
+
+    def stop(self) -> None:
+        self.kill()
 
     def url(self, **options: str) -> str:
         query = "&".join(f"{name}={value}" for name, value in {"host": str(self.folder), **options}.items())
@@ -67,14 +191,6 @@ class Cluster:
         self.execute(f"CREATE SCHEMA {name}")
         return self.url(options=f"-csearch_path%3D{name}")
 
-    def execute(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement, in a session of its own."""
-        import psycopg
-
-        with contextlib.closing(psycopg.connect(self.url(), autocommit=True)) as connection:
-            ran = connection.execute(sql)
-            return ran.fetchall() if ran.description else []
-
     def emptied(self, folder: Path) -> str:
         """The URL of a database of the newest schema, without rows. To make one for each test would take long."""
         if not self._used:
@@ -84,41 +200,26 @@ class Cluster:
             self.execute(EMPTY)
         return self._used
 
-    @contextlib.contextmanager
-    def removed_afterwards(self) -> Iterator[None]:
-        """Stop the server and remove its folder behind this block, also where these tests are killed in it."""
-        # In a session of its own, so that Ctrl-C does not end it.
-        command = ["sh", "-c", REMOVE, "sh", self._programs, self.folder]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **quiet, **AS_NOBODY):
-            yield
 
-    def _run(self, program: str, *arguments: str) -> None:
-        command = [self._programs / program, f"--pgdata={self.folder}/data", *arguments]
-        # Its output is not read to the end: the server would inherit a pipe.
-        with (self.folder / "output").open("w+") as output:
-            ran = subprocess.run(command, cwd=self.folder, stdout=output, stderr=output, check=False, **AS_NOBODY)
-            output.seek(0)
-            assert ran.returncode == 0, output.read()
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+def installed() -> Path | None:
+    """The folder of PostgreSQL's programs, of the newest version that Debian has installed."""
+    found = Path("/usr/lib/postgresql").glob("*/bin")
+    return max(found, key=lambda path: int(path.parent.name), default=None)
 
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Cluster]:
     """A server that runs, for all tests together."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    if not found:
+    programs = installed()
+    if programs is None:
         assert not os.environ.get("CI"), "PostgreSQL is not installed"
         pytest.skip("PostgreSQL is not installed")
-    cluster = Cluster(Path(tempfile.mkdtemp(prefix="cardbeat-postgresql-")), found[-1])
-    with cluster.removed_afterwards():
+    with tempfile.TemporaryDirectory(prefix="cardbeat-postgresql-") as folder:
+        cluster = Cluster(Path(folder), programs)
+        cluster.create()
         cluster.start()
         yield cluster
+        cluster.kill()
 
 
 def pytest_configure(config: pytest.Config) -> None:

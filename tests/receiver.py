@@ -74,7 +74,7 @@ class Receiver:
             while (line := stream.readline().decode("latin-1").rstrip("\r\n")) != "":
                 lines.append(line)
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
-            length = int(headers.get("content-length", 1))
+            length = int(headers.get("content-length", 0))
             body = stream.read(length)
         if len(body) < length:
             raise ConnectionError("the sender went away")
@@ -89,21 +89,27 @@ class Receiver:
 
 
 class Unlimited:
-    """The permit of an attempt that has all the time there is, or so many seconds, and may go to any address."""
+    """An attempt that may go to any address but the `crowded` ones, and is ended after so many seconds."""
 
-    key = "key"
-    is_granted = False
-    is_brief = False
-    address = None
-
-    def __init__(self, seconds: float = 10) -> None:
+    def __init__(self, seconds: float | None = None, *crowded: str) -> None:
         self.seconds = seconds
+        self.crowded = crowded
+        self.entered: list[str] = []
+        self.is_late = False
 
     def enter(self, address: str) -> bool:
-        return True
+        self.entered.append(address)
+        return address not in self.crowded
 
-    def leave_turn(self) -> None:
-        pass
+    def connected(self, connection: socket.socket) -> None:
+        if self.seconds is not None:
+            threading.Timer(self.seconds, self._shut_down, [connection.dup()]).start()
+
+    def _shut_down(self, connection: socket.socket) -> None:
+        self.is_late = True
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+        connection.close()
 
 
 def answer(status: int = 204, headers: str = "", body: bytes = b"") -> Behaviour:

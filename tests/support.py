@@ -1,28 +1,29 @@
 """What tests are made with: a clock that only they move, and the application without a socket."""
 
 import contextlib
-import itertools
 import json
 import os
+import random
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from cardbeat.concurrency.later import Later
 from cardbeat.config import Config
-from cardbeat.database import Database, Transaction, monitor, schema
-from cardbeat.web.exchange import answer_to_error
-from cardbeat.web.forwarded import network_of
+from cardbeat.database import Database, Transaction
+from cardbeat.web.clients import network_of
 from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
-from cardbeat.web.message import FileBody, Request, Response
-from cardbeat.web.router import Answer, Router
+from cardbeat.web.message import Request, Response, header_lines
+from cardbeat.web.router import Answer, Awaited, Router, refusal_of
 
 if TYPE_CHECKING:
-    import pytest
 
     from cardbeat.service import Service
+
+T = TypeVar("T")
 
 GOOD_CHECK = {
     "name": "nightly backup",
@@ -97,30 +98,38 @@ def answer_of(router: Router, request: Request) -> Response:
     try:
         route = router.find(request)
         if route.guard:
+            route.guard.judge(request)
             request.key = route.guard.look_up(request)
-        answer: Answer = route.handler(request)
-        while isinstance(answer, Later):
-            answer = answer.wait()
+        answer = settled(request, route.handler(request))
     except Exception as error:
-        answer = answer_to_error(request, error)
+        answer = refusal_of(request, error)
     return taken(answer)
 
 
+def settled(request: Request, answer: Answer) -> Response:
+    """The response that a handler's answer becomes in the end."""
+    while not isinstance(answer, Response):
+        if isinstance(answer, Awaited):
+            answer.future.wait()
+            answer = answer.answer(request)
+        else:
+            answer = answer(request)
+    return answer
+
+
 def taken(response: Response) -> Response:
-    """A response as a client has it: its body in memory, and all headers that are written."""
-    body, headers = response.body, dict(response.headers)
-    if isinstance(body, FileBody):
-        body = body.read()
-        os.close(response.body.descriptor)
-    for line in response.lines.decode("latin-1").split("\r\n")[:-2]:
+    """A response as a client has it, with all headers that are written."""
+    headers = dict(response.headers)
+    for line in header_lines(response).decode("latin-1").split("\r\n")[:-2]:
         name, _, value = line.partition(": ")
         headers[name] = value
-    return Response(response.status, body, headers)
+    return Response(response.status, response.body, headers)
 
 
 def count_up(transaction: Transaction) -> None:
     """A write of which `counted` tells how often it was made."""
-    monitor.increment(transaction, "n")
+    sql = "INSERT INTO monitor VALUES ('n', 1) ON CONFLICT (name) DO UPDATE SET value = monitor.value + 1"
+    transaction.execute(sql)
 
 
 def counted(database: Database) -> int | None:
@@ -129,23 +138,38 @@ def counted(database: Database) -> int | None:
         return connection.execute("SELECT max(value) FROM monitor").fetchone()[0]
 
 
-def further_scripts(monkeypatch: "pytest.MonkeyPatch", engine: str, *scripts: str) -> None:
-    """Let the program find these scripts behind an engine's own, as a later version does."""
-    names = (f"database/{engine}/{number:03}.sql" for number in itertools.count(schema.newest(engine) + 1))
-    further, own = dict(zip(names, scripts, strict=False)), schema.read_text
-    monkeypatch.setattr(schema, "read_text", lambda name: further.get(name) or own(name))
-
-
 @contextlib.contextmanager
 def writer_held(database: Database) -> Iterator[None]:
     """Keep the writer busy, so that what is written meanwhile comes to stand in one group."""
     entered, release = threading.Event(), threading.Event()
-    database.write_later(lambda _: (entered.set(), release.wait(10)))
+    held = begun(lambda: database.write(lambda _: (entered.set(), release.wait(10))))
     assert entered.wait(10)
     try:
         yield
     finally:
         release.set()
+    held.result(10)
+
+
+def begun(deed: Callable[[], T]) -> Future[T]:
+    """Do something in a thread of its own, which has time to come to where it waits.
+
+    `result` returns what it returns, or raises what it raises.
+    """
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(deed)
+    pool.shutdown(wait=False)
+    time.sleep(0.02)
+    return future
+
+
+def free_port() -> int:
+    """One that the system does not give by itself: those begin at 32768 on Linux, or higher."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:

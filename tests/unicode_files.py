@@ -10,13 +10,13 @@ from typing import NamedTuple
 from cardbeat.typeset.unicode import bidi
 
 FOLDER = Path("/usr/share/unicode")
-_EMBEDDINGS = re.compile(r"\b202[A-E]\b")
+_REMOVED = re.compile(r"\b(202[A-E]|206[6-9])\b")
+"""Embeddings, overrides and isolates, which `clean` removes from every text."""
 SAMPLES = {
     "L": "a", "R": "א", "AL": "ا", "EN": "1", "ES": "+", "ET": "#", "AN": "١", "CS": ",", "NSM": "\u0300",
-    "BN": "\u00ad", "B": "\u2029", "S": "\t", "WS": " ", "ON": "!", "LRI": "\u2066", "RLI": "\u2067",
-    "FSI": "\u2068", "PDI": "\u2069",
+    "BN": "\u00ad", "B": "\u2029", "S": "\t", "WS": " ", "ON": "!",
 }  # fmt: skip
-"""A character of each Bidi_Class, but for embeddings and overrides, which `clean` removes from every text."""
+"""A character of each Bidi_Class, but for what `clean` removes."""
 
 
 class BidiCase(NamedTuple):
@@ -36,15 +36,24 @@ class BidiCase(NamedTuple):
 
 
 def character_cases(step: int = 1) -> Iterator[BidiCase]:
-    """Every `step`th line of BidiCharacterTest.txt of a text without embeddings and overrides."""
-    lines = (line for line in _lines("BidiCharacterTest.txt") if not _EMBEDDINGS.search(line.partition(";")[0]))
+    """Every `step`th line of BidiCharacterTest.txt of a text that `clean` leaves as it is."""
+    lines = (
+        line
+        for line in _lines("BidiCharacterTest.txt")
+        if not _REMOVED.search(line.partition(";")[0])
+    )
     for line in islice(lines, 0, None, step):
         text, direction, _, levels, order = line.split(";")
-        yield BidiCase(_text(text.split()), (False, True, None)[int(direction)], _levels(levels), _numbers(order))
+        yield BidiCase(
+            _text(text.split()),
+            (False, True, None)[int(direction)],
+            _levels(levels),
+            _numbers(order),
+        )
 
 
 def class_cases(step: int = 1) -> Iterator[BidiCase]:
-    """Every `step`th line of BidiTest.txt, in each direction that it names, of those without embeddings."""
+    """Every `step`th line of BidiTest.txt, in each direction that it names, of those that `clean` leaves as they are."""
     levels: list[int] = []
     order: list[int] = []
     for n, line in enumerate(_lines("BidiTest.txt")):
@@ -69,12 +78,6 @@ def boundary_cases(name: str) -> Iterator[tuple[str, list[int]]]:
         yield _text(signs[1::2]), [at for at, sign in enumerate(signs[::2]) if at and sign == "÷"]
 
 
-def emoji() -> Iterator[str]:
-    """Every sequence of emoji-test.txt."""
-    for line in _lines("emoji/emoji-test.txt"):
-        yield _text(line.partition(";")[0].split())
-
-
 def _white_space_reset(text: str, levels: list[int], base: int) -> list[int]:
     """L1, which `bidi.levels` leaves out: white space at the end, and before tabs, has the paragraph's level."""
     found, reset = list(levels), True
@@ -82,7 +85,7 @@ def _white_space_reset(text: str, levels: list[int], base: int) -> list[int]:
         kind = unicodedata.bidirectional(text[i])
         if kind in ("B", "S"):
             reset = True
-        elif kind not in ("WS", "LRI", "RLI", "FSI", "PDI", "BN"):
+        elif kind not in ("WS", "BN"):
             reset = False
         found[i] = base if reset else found[i]
     return found

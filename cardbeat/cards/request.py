@@ -1,29 +1,30 @@
-"""What a card's URL asks for: from the parameters of its query to a `Card`. `docs/cards.md` lists them."""
+"""What a card's URL asks for: from the parameters of its query to a `Card`."""
 
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cardbeat.characters import first_seen, seen
 from cardbeat.errors import Invalid
+from cardbeat.text import first_seen, seen
 from cardbeat.typeset.unicode.clusters import is_mark
 
 TEXTS = ("title", "description", "author", "tag", "domain")
 TEMPLATES = ("default", "blog", "article")
 THEMES = ("dark", "light")
 PARAMETERS = frozenset((*TEXTS, "template", "theme", "key"))
-"""The parameters of a card's query, each allowed once. Others are ignored."""
+"""The parameters of a card's query, each allowed once. `lang` is one too, and may be repeated."""
 
-MAX_CHARACTERS = 4_000  # limit of one text. No card has room for more, which would only cost time.
+MAX_CHARACTERS = 4_000  # limit of one text: no card has room for more
 
 _BREAKS = re.compile(r"[\t-\r\x85]+")  # control characters between words: the tab, and line ends
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
-_DOTTED_CIRCLE = "\u25cc"  # drawn as the letter of marks that have none, as in the code charts of Unicode
+_LANGUAGE_TAG = re.compile("[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,6}").fullmatch
+_DOTTED_CIRCLE = "\u25cc"  # drawn as the letter of marks that have none
 
 
 class Card(NamedTuple):
-    """What to draw. The texts are trimmed and hold no control characters; an empty one is absent."""
+    """What to draw. The texts are trimmed, without control characters; an empty one is absent."""
 
     title: str
     description: str = ""
@@ -32,20 +33,26 @@ class Card(NamedTuple):
     domain: str = ""
     template: str = "default"
     theme: str = "dark"
+    lang: str = ""
+    """A BCP 47 tag, which chooses letter shapes and line breaks; empty where the texts tell."""
 
 
 def card_from(values: Mapping[str, str]) -> Card:
-    """A card from its fields by name. Raises `Invalid` for a blank title or an unknown template or theme."""
+    """A card from its fields by name.
+
+    Raises `Invalid` for a blank title or an unknown template or theme. An unknown `lang` is none.
+    """
     texts = {name: _clean(values.get(name, "")) for name in TEXTS}
     if not texts["title"]:
         raise Invalid("missing_parameter", field="title")
     template = _one_of("template", values.get("template", TEMPLATES[0]), TEMPLATES)
     theme = _one_of("theme", values.get("theme", THEMES[0]), THEMES)
-    return Card(**texts, template=template, theme=theme)
+    lang = values.get("lang", "")
+    return Card(**texts, template=template, theme=theme, lang=lang if _LANGUAGE_TAG(lang) else "")
 
 
 def _clean(text: str) -> str:
-    """A text on one line, without control characters and surrounding white space; empty if it shows nothing."""
+    """A text on one line, without control characters in it; empty if it shows nothing."""
     text = _CONTROL_CHARACTERS.sub("", _BREAKS.sub(" ", text)).strip()[:MAX_CHARACTERS]
     if not first_seen(text):
         return ""

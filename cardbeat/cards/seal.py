@@ -1,61 +1,62 @@
-"""The seal of a stored card: a text chunk in the PNG that proves the file to be this card. Pure."""
+"""The seal of a card: a text chunk in its PNG that says what was drawn. Pure.
 
-import hashlib
+It shows that a file is this card, whole and unchanged. It proves nothing against somebody who can
+write the file.
+"""
+
 import re
 import zlib
 from typing import NamedTuple
 
 IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
-_DIGEST_LENGTH = 32
-_KEYWORD = b"cardbeat\x00"
-_OWNER_LENGTH = 16
-_CONTENT = re.compile(_KEYWORD + rb"([0-9a-f]{32})([0-9a-f]{16})([01])([0-9]{7})")
-"""The content of a seal: digest, owner, whether the description was left out, how many characters no font had."""
-_SEAL_BYTES = 12 + len(_KEYWORD) + _DIGEST_LENGTH + _OWNER_LENGTH + 8
-TAIL_BYTES = _SEAL_BYTES + len(IEND)  # the end of a stored card that holds its seal
-NO_OWNER = "0" * _OWNER_LENGTH  # the owner of a card that was drawn without a key
+"""The chunk with which every PNG ends."""
+_KEYWORD = b"tEXtcardbeat\x00"
+_SEAL = re.compile(_KEYWORD + rb"([!-~]+) ([0-9]+) ")
 
 
 class StoredCard(NamedTuple):
-    """A card as it is served: `png` holds its seal, `etag` names its content, `owner` is the key it counts for."""
+    """A sealed card, which was drawn of what `of` names.
+
+    `etag` is the CRC-32 of the picture. Two pictures of one URL have the same with a chance of one
+    in 4 billion, and so small is that of a damaged file to pass for whole.
+    """
 
     png: bytes
-    etag: str
+    of: str
     missing_glyphs: int
-    owner: str
-    left_out: bool = False
+    etag: str
 
 
-def owner_of(key_id: str) -> str:
-    """The name of a key in a seal: a hash of its identifier, since images are public."""
-    return hashlib.sha256(key_id.encode()).hexdigest()[:_OWNER_LENGTH]
+def seal(of: str, png: bytes, missing_glyphs: int) -> StoredCard:
+    """The card with a seal before its end. `of` is printable ASCII without spaces."""
+    picture = png.removesuffix(IEND)
+    checksum = _checksum(picture)
+    tail = _tail(of, missing_glyphs, checksum)
+    return StoredCard(picture + tail, of, missing_glyphs, f'"{checksum}"')
 
 
-def seal(name: str, png: bytes, missing_glyphs: int, owner: str = NO_OWNER, *, left_out: bool = False) -> StoredCard:
-    """The card with a text chunk before its end, which binds the content to the file name and names the owner."""
-    body = png.removesuffix(IEND)
-    bound = f"{name} {left_out:d}{missing_glyphs} {owner} ".encode()
-    digest = hashlib.sha256(bound + body).hexdigest()[:_DIGEST_LENGTH]
-    chunk = b"tEXt%s%s%s%d%07d" % (_KEYWORD, digest.encode(), owner.encode(), left_out, missing_glyphs)
-    length, checksum = (len(chunk) - 4).to_bytes(4, "big"), zlib.crc32(chunk).to_bytes(4, "big")
-    return StoredCard(b"".join((body, length, chunk, checksum, IEND)), f'"{digest}"', missing_glyphs, owner, left_out)
-
-
-def unseal(name: str, data: bytes) -> StoredCard | None:
-    """The card that was sealed under this name, or None for any other data."""
-    content = _content_of(data)
-    if content is None:
+def unseal(png: bytes) -> StoredCard | None:
+    """The card that was sealed so, byte by byte; None for any other data."""
+    begin = png.rfind(_KEYWORD)
+    match = _SEAL.match(png, max(begin, 0))
+    if match is None:
         return None
-    left_out = content[3] == b"1"
-    card = seal(name, data[:-TAIL_BYTES] + IEND, int(content[4]), content[2].decode(), left_out=left_out)
-    return card if card.png == data else None
+    end_of_picture = begin - 4
+    of = match[1].decode()
+    missing_glyphs = int(match[2])
+    checksum = _checksum(memoryview(png)[:end_of_picture])
+    if png[end_of_picture:] != _tail(of, missing_glyphs, checksum):
+        return None
+    return StoredCard(png, of, missing_glyphs, f'"{checksum}"')
 
 
-def owner_in(tail: bytes) -> str | None:
-    """The owner in the last `TAIL_BYTES` of a card, which is not verified; None if there is no seal."""
-    content = _content_of(tail)
-    return content and content[2].decode()
+def _checksum(picture: bytes | memoryview) -> str:
+    return f"{zlib.crc32(picture):08x}"
 
 
-def _content_of(data: bytes) -> re.Match[bytes] | None:
-    return _CONTENT.fullmatch(data[8 - TAIL_BYTES : -4 - len(IEND)])
+def _tail(of: str, missing_glyphs: int, checksum: str) -> bytes:
+    """The seal and the end of the file. A chunk is its length, type and text, and a CRC of these
+    two."""
+    chunk = _KEYWORD + f"{of} {missing_glyphs} {checksum}".encode()
+    length = len(chunk) - 4
+    return length.to_bytes(4, "big") + chunk + zlib.crc32(chunk).to_bytes(4, "big") + IEND

@@ -2,97 +2,60 @@
 
 import http.client
 import json
-import math
 import re
-import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Container, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 from cardbeat import __version__
-from cardbeat.client.transport import Answer, answer_to
 from cardbeat.clock import Clock
 from cardbeat.errors import StartupError
-from cardbeat.host.output import printable
 
+T = TypeVar("T")
+Response = http.client.HTTPResponse | urllib.error.HTTPError
 CheckJson = dict[str, Any]
 """A check as the server shows it."""
-Kind = type | tuple[type, ...] | str
 
-COMMAND_SECONDS, CHANGE_SECONDS = 1800, 1
-"""After this time no request begins; each change adds to it, so that thousands of them can go over a slow link."""
-PAGE_CHECKS = 1000
-PAGE = f"/checks?limit={PAGE_CHECKS}"
-PAGES = 200
-LIST_BYTES = 128 * 2**20
-SENTENCE_CHARACTERS = 500
+ANSWER_SECONDS: Final = 30
+"""For one answer, from the look-up of the server's name to its last byte."""
+ANSWER_BYTES: Final = 16 * 2**20
+PAGE_CHECKS: Final = 1000
+SENTENCE_CHARACTERS: Final = 500
 """Of a server's words more are not shown."""
-RETRY_SECONDS = (1, 2, 4, 8, 16)
-"""The pause before each further try, as curl's with five retries. An answer's `Retry-After` can make it longer."""
-LONGEST_RETRY_SECONDS = 30
-LOOK_SECONDS = 0.5
+RETRY_SECONDS: Final = (1, 2, 4, 8, 16)
+"""The pauses between tries. A `Retry-After` of the answer can make one longer."""
+LONGEST_RETRY_SECONDS: Final = 30
+LOOK_SECONDS: Final = 0.5
 """The pause before each look whether a test alert was sent."""
-_ID = "[A-Za-z0-9_-]{1,100}"
-_TIME = "[0-9]{4}(-[0-9]{2}){2} [0-9]{2}(:[0-9]{2}){2}"
-_WORD = "[a-z_]{1,30}"
-_CHECK: dict[str, Kind] = {
-    **dict.fromkeys(("period_seconds", "grace_seconds", "version"), int),
-    **dict.fromkeys(("ping_count", "repeat_seconds"), (int, type(None))),
-    **dict.fromkeys(("last_ping_at", "created_at", "updated_at", "failed_at", "snoozed_until"), f"|{_TIME}"),
-    "id": _ID,
-    "api_key_id": f"|{_ID}",
-    "name": ".{1,100}",
-    "status": _WORD,
-    "deadline_at": _TIME,
-    "delivery": f"|{_WORD}",
-    "ping_url": "|[!-~]{1,2000}",
-    "webhook_url": ".{0,2000}",
-}
-"""The members of a check: types, or a pattern of the text. null counts as an empty text. Others are not kept: of a list
-with 90 more in each check, they took 600 MB."""
-_ALERT: dict[str, Kind] = {
-    "id": _ID,
-    "type": "[a-z.]{1,30}",
-    "state": _WORD,
-    "attempts": int,
-    "last_status": (int, type(None)),
-    "last_error": ".{0,500}",
-    **dict.fromkeys(("created_at", "next_attempt_at"), f"|{_TIME}"),
-}
-_PAGE: dict[str, Kind] = {"checks": list, "next": f"|{_ID}"}
-_PING: dict[str, Kind] = {"status": _WORD, "recovered": bool, "deadline_at": _TIME}
-NOT_FOUND = 404
-_NOTHING_DONE = (429, 503)
-"""After these the server has done nothing, so every client asks again."""
-_MAY_PASS = (408, 429, 500, 502, 503, 504)
-"""After these a client asks again with `keeps_trying`: only for requests that may be done twice, such as a ping."""
-_NO_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
-"""What OpenSSL, by its version, says of an answer in clear."""
-_MAYBE_DONE = (500, 502, 504)
-"""After these it may be done: the server failed on the way, or a proxy got no answer."""
+STRANGE: Final = "the answer is not that of a cardbeat server; see CARDBEAT_URL or --url"
+NO_CONNECTION: Final = 0
+NOT_FOUND: Final = 404
+_MAY_PASS: Final = (NO_CONNECTION, 408, 429, 500, 502, 503, 504)
 
 
-class Refused(Exception):
-    """An answer with an error status, and the server's sentence and code."""
+class Refused(StartupError):
+    """An answer with an error status, or no connection, with the server's sentence.
 
-    def __init__(self, status: int, sentence: str, retry_after: str | None = None, code: object = None) -> None:
-        super().__init__(sentence)
+    `retry_after` are the seconds to wait if nothing was done and the server asks for it, else 0.
+    """
+
+    def __init__(self, status: int, sentence: str, retry_after: int = 0) -> None:
+        super().__init__(sentence[:SENTENCE_CHARACTERS])
         self.status = status
-        self.retry_after = retry_after
-        self.may_be_done = status in _MAYBE_DONE or code == "unconfirmed"
-
-
-class Unanswered(StartupError):
-    """The request was sent, but no answer of a cardbeat server came."""
+        self.retry_after = min(retry_after, LONGEST_RETRY_SECONDS)
 
 
 class Api:
-    """Calls the API. Every method raises `Refused` for a status other than 2xx, and `StartupError` without an answer.
+    """Calls the API. Methods raise `Refused` for a status other than 2xx, else `StartupError`.
 
-    After 429 and 503 it tries again. With `keeps_trying` it also does so if the server accepts no connections, or if a
-    proxy has no answer of it: the server may be restarting.
+    An answer with `Retry-After` says that nothing was done, so it tries again, five times. With
+    `keeps_trying`, for a ping, it does so also after 408, 500, 502, 504 and without a connection:
+    the server may be restarting.
     """
 
     def __init__(
@@ -101,198 +64,198 @@ class Api:
         key: str,
         *,
         keeps_trying: bool = False,
+        answer_seconds: float = ANSWER_SECONDS,
+        page_checks: int = PAGE_CHECKS,
         sleep: Callable[[float], None] = time.sleep,
         clock: Clock = time.monotonic,
     ) -> None:
         self._url = url
         self._key = key
         self._keeps_trying = keeps_trying
+        self._answer_seconds = answer_seconds
+        self._page = f"/checks?limit={page_checks}"
         self._sleep = sleep
         self._clock = clock
-        self._ends = clock() + COMMAND_SECONDS
 
     def checks(self) -> list[CheckJson]:
         """All checks of the key, oldest first."""
-        found: list[CheckJson] = []
-        path, room = PAGE, LIST_BYTES
-        for _ in range(PAGES):
-            try:
-                answer = self._ask("GET", path)
-            except Refused as refused:
-                if refused.status == NOT_FOUND:
-                    raise StartupError(self._unusable("it has nothing at /checks")) from None
-                raise
-            room -= len(answer.body)
-            if room < 0:
-                break
-            page = self._object(answer, _PAGE)
-            if len(page["checks"]) > PAGE_CHECKS:
-                raise StartupError(self._unusable(f"its page has more than {PAGE_CHECKS} checks"))
-            found += [self._known(check, _CHECK) for check in page["checks"]]
-            if not page.get("next"):
-                return found
-            path = f"{PAGE}&after={page['next']}"
-        raise StartupError(self._unusable("its list of checks does not end"))
+        page = self._ask("GET", self._page)
+        found = _list_in(page, "checks")
+        while following := page.get("next"):
+            page = self._ask("GET", f"{self._page}&after={_quoted(following)}")
+            found += _list_in(page, "checks")
+        return [*map(_check, found)]
 
     def create(self, settings: Mapping[str, Any]) -> CheckJson:
-        return self._check(self._ask("POST", "/checks", settings))
+        return _check(self._ask("POST", "/checks", settings).get("check"))
 
     def change(self, check: CheckJson, settings: Mapping[str, Any]) -> CheckJson:
-        """The check as changed. Raises `Refused` 409 or 412, and changes nothing, if it has another version now."""
-        return self._check(self._ask("PATCH", f"/checks/{check['id']}", settings, if_match=check["version"]))
+        """The check as changed. Raises `Refused` 409 or 412 if it has another version now."""
+        answer = self._ask("PATCH", _path(check["id"]), settings, check.get("version"))
+        return _check(answer.get("check"))
 
-    def snooze(self, check: CheckJson, seconds: int) -> CheckJson:
-        """The check, snoozed for so many seconds; with 0 its snooze has ended."""
-        method, body = ("PUT", {"seconds": seconds}) if seconds else ("DELETE", None)
-        return self._check(self._ask(method, f"/checks/{check['id']}/snooze", body))
+    def snooze(self, check: CheckJson, seconds: int | None) -> CheckJson:
+        """The check, snoozed for so many seconds; with None its snooze has ended."""
+        path = _path(check["id"], "/snooze")
+        if seconds is not None:
+            answer = self._ask("PUT", path, {"seconds": seconds})
+        else:
+            answer = self._ask("DELETE", path)
+        return _check(answer.get("check"))
 
-    def delete(self, check: CheckJson) -> None:
-        """Delete the check. Raises `Refused` 412, and deletes nothing, if it has another version now."""
-        self._ask("DELETE", f"/checks/{check['id']}", if_match=check["version"])
+    def delete(self, check: CheckJson) -> bool:
+        """Whether the check was there to delete. Raises `Refused` 412 if it was changed."""
+        try:
+            self._ask("DELETE", _path(check["id"]), version=check.get("version"))
+        except Refused as refused:
+            if refused.status != NOT_FOUND:
+                raise
+            return False
+        return True
 
     def ping(self, check_id: str) -> dict[str, Any]:
         """The answer to a ping."""
-        return self._object(self._ask("GET", f"/ping/{check_id}"), _PING)
+        return _with_texts(self._ask("GET", f"/ping/{_quoted(check_id)}"), "deadline_at")
 
     def test(self, check_id: str, seconds: float) -> dict[str, Any]:
-        """Send a test alert. Returns it after its first attempt, or as it is when these seconds are over.
+        """Send a test alert. Returns it after its first attempt, or when these seconds are over.
 
-        Earlier ones that wait are tried before it. If one of them fails again, that one is returned.
+        Earlier ones that wait are tried before it.
         """
-        before = {alert["id"]: alert["attempts"] for alert in self._alerts(check_id)}
         # Not asked again after 429: it says that too many tests were sent.
-        self._ask("POST", f"/checks/{check_id}/test-alert", again=(503,))
+        self._ask("POST", _path(check_id, "/test-alert"), pauses=())
         ends = self._clock() + seconds
         while True:
-            tests = [it for it in self._alerts(check_id) if it["type"] == "check.test"]
-            new = [it for it in tests if it["id"] not in before]
             is_over = self._clock() >= ends
-            tried = [it for it in tests if it["attempts"] > before.get(it["id"], 0) and (it in new or it["last_error"])]
-            if tried or (new and is_over):
-                return [*tried, *new][0]
-            if is_over:
-                raise StartupError(self._unusable("its list of alerts lacks the test alert"))
+            answer = self._ask("GET", _path(check_id, "/alerts"))
+            tests = [
+                alert
+                for alert in _list_in(answer, "alerts")
+                if _with_texts(alert, "type", "state")["type"] == "check.test"
+            ]
+            newest = _with_texts(next(iter(tests), None))
+            if newest.get("attempts") or is_over:
+                return newest
             self._sleep(LOOK_SECONDS)
-
-    def _alerts(self, check_id: str) -> list[dict[str, Any]]:
-        listed = self._object(self._ask("GET", f"/checks/{check_id}/alerts"), {"alerts": list})["alerts"]
-        return [self._known(alert, _ALERT) for alert in listed]
-
-    def _check(self, answer: Answer) -> CheckJson:
-        return self._known(self._object(answer, {"check": dict})["check"], _CHECK)
-
-    def _object(self, answer: Answer, members: Mapping[str, Kind]) -> dict[str, Any]:
-        return self._known(_json(answer.body), members)
-
-    def _known(self, value: object, members: Mapping[str, Kind]) -> dict[str, Any]:
-        """These members of an object, as far as it has them. Raises `Unanswered` for any other value."""
-        if isinstance(value, dict) and all(_fits(value.get(name), kind) for name, kind in members.items()):
-            return {name: it for name, it in value.items() if name in members}
-        raise Unanswered(self._unusable("its answer is not that of a cardbeat server"))
 
     def _ask(
         self,
         method: str,
         path: str,
         body: Mapping[str, Any] | None = None,
-        if_match: int | None = None,
-        again: Container[int] | None = None,
-    ) -> Answer:
-        request = self._request(method, path, body, if_match)
-        again = again or (_MAY_PASS if self._keeps_trying else _NOTHING_DONE)
-        self._ends += CHANGE_SECONDS if method != "GET" else 0
-        for seconds in (*RETRY_SECONDS, None):
-            if self._clock() > self._ends:
-                raise StartupError(self._unusable(f"it took longer than {COMMAND_SECONDS // 60} minutes"))
+        version: int | None = None,
+        pauses: Sequence[int] = RETRY_SECONDS,
+    ) -> dict[str, Any]:
+        """The JSON object of the answer, empty for one without a body."""
+        headers = {"Authorization": f"Bearer {self._key}", "User-Agent": f"cardbeat/{__version__}"}
+        data = None
+        if version is not None:
+            headers["If-Match"] = f'"{version}"'
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(body).encode()
+        # The URL is http or https: the option checks that.
+        request = urllib.request.Request(self._url + path, data, headers, method=method)  # noqa: S310
+        for pause in pauses:
             try:
                 return self._answer(request)
             except Refused as refused:
-                if seconds is None or refused.status not in again or (refused.may_be_done and not self._keeps_trying):
+                may_pass = self._keeps_trying and refused.status in _MAY_PASS
+                if not may_pass and not refused.retry_after:
                     raise
-                self._sleep(max(seconds, _asked_seconds(refused.retry_after)))
-            except ConnectionRefusedError:
-                if seconds is None or not self._keeps_trying:
-                    raise StartupError(self._unusable("it takes no connections")) from None
-                self._sleep(seconds)
-        raise AssertionError("the last try returns or raises")
+                self._sleep(max(pause, refused.retry_after))
+        return self._answer(request)
 
-    def _request(
-        self, method: str, path: str, body: Mapping[str, Any] | None, if_match: int | None
-    ) -> urllib.request.Request:
-        headers = {"Authorization": f"Bearer {self._key}", "User-Agent": f"cardbeat/{__version__}"}
-        if if_match is not None:
-            headers["If-Match"] = f'"{if_match}"'
-        data = None if body is None else json.dumps(body).encode()
-        if data is not None:
-            headers["Content-Type"] = "application/json"
-        # The URL is http or https: the option checks that.
-        return urllib.request.Request(self._url + path, data, headers, method=method)  # noqa: S310
-
-    def _answer(self, request: urllib.request.Request) -> Answer:
-        """The answer, if its status is 2xx. Raises `ConnectionRefusedError` if the server accepts no connections."""
+    def _answer(self, request: urllib.request.Request) -> dict[str, Any]:
         try:
-            answer = answer_to(request)
-        except urllib.error.URLError as error:
-            # urllib raises this error only before the whole request is sent.
-            if isinstance(error.reason, ConnectionRefusedError):
-                raise error.reason from None
-            raise StartupError(self._unusable(_reason(error.reason))) from None
+            response, body = _within(self._answer_seconds, lambda: self._exchange(request))
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise Unanswered(self._unusable(_reason(error))) from None
-        if not 200 <= answer.status < 300:
-            raise _refused(answer)
-        return answer
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            told = f"can't use the server at {self._url}: {reason!s:.{SENTENCE_CHARACTERS}}"
+            if isinstance(reason, ConnectionRefusedError):
+                raise Refused(NO_CONNECTION, told) from None
+            raise StartupError(f"{told}; CARDBEAT_URL or --url says where it is") from None
+        try:
+            content = json.loads(body or b"{}")
+        except (ValueError, RecursionError):
+            content = None
+        if isinstance(response, urllib.error.HTTPError):
+            raise _refused(response, content)
+        return _with_texts(content)
 
-    def _unusable(self, reason: str) -> str:
-        return f"can't use the server at {self._url}: {reason}; CARDBEAT_URL or --url says where it is"
+    def _exchange(self, request: urllib.request.Request) -> tuple[Response, bytes]:
+        # A proxy of the environment is used for https alone: there it sees neither key nor answer.
+        proxies = urllib.request.getproxies()
+        https = {"https": proxies["https"]} if "https" in proxies else {}
+        opener = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler(https))
+        try:
+            response: Response = opener.open(request, timeout=self._answer_seconds)
+        except urllib.error.HTTPError as error:
+            response = error
+        with response:
+            body = response.read(ANSWER_BYTES + 1)
+        if len(body) > ANSWER_BYTES:
+            raise ValueError("its answer is too long")
+        return response, body
 
 
-def may_be_done(error: Refused | StartupError) -> bool:
-    """Whether the server may have done what was asked, although the call raised this error."""
-    return isinstance(error, Unanswered) or (isinstance(error, Refused) and error.may_be_done)
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows none: the key must not be sent to another host."""
 
-
-def _fits(value: object, kind: Kind) -> bool:
-    """Whether a value has this type or one of these, or is a text that this pattern describes."""
-    if not isinstance(kind, str):
-        return type(value) in (kind if isinstance(kind, tuple) else (kind,))
-    text = "" if value is None else value
-    return isinstance(text, str) and re.fullmatch(kind, text, re.DOTALL) is not None
-
-
-def _json(body: bytes) -> Any:
-    """The value of a JSON text; None if it is not valid."""
-    try:
-        return json.loads(body, parse_float=_finite, parse_constant=_finite)
-    except (ValueError, RecursionError):
+    def redirect_request(self, *_arguments: Any) -> None:
         return None
 
 
-def _finite(text: str) -> float:
-    if not math.isfinite(float(text)):
-        raise ValueError
-    return float(text)
+def _within(seconds: float, call: Callable[[], T]) -> T:
+    """What the call returns or raises. Raises `TimeoutError` after so many seconds.
+
+    The call goes on in a thread of its own: no timeout of a socket ends an answer that trickles, or
+    the look-up of a name.
+    """
+    future = Future[T]()
+
+    def work() -> None:
+        try:
+            future.set_result(call())
+        except Exception as error:  # raised by `result`
+            future.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        raise TimeoutError(f"no whole answer came within {seconds} s") from None
 
 
-def _refused(answer: Answer) -> Refused:
-    answered = _json(answer.body)
-    told = answered if isinstance(answered, dict) else {}
-    sentence = told.get("error")
-    if not isinstance(sentence, str):
-        sentence = f"the server answered {answer.status}" + (f", see {answer.location}" if answer.location else "")
-    return Refused(answer.status, _shown(sentence), answer.retry_after, told.get("code"))
+def _refused(response: urllib.error.HTTPError, content: Any) -> Refused:
+    told = content if isinstance(content, dict) else {}
+    sentence = told.get("error") or f"the server answered {response.code}"
+    if "Location" in response.headers:
+        sentence += f", see {response.headers['Location']}"
+    seconds = re.fullmatch("[0-9]{1,9}", response.headers.get("Retry-After", ""))
+    return Refused(response.code, str(sentence), int(seconds[0]) if seconds else 0)
 
 
-def _asked_seconds(retry_after: str | None) -> int:
-    seconds = re.fullmatch("[0-9]{1,9}", retry_after or "")
-    return min(int(seconds[0]), LONGEST_RETRY_SECONDS) if seconds else 0
+def _with_texts(value: Any, *names: str) -> dict[str, Any]:
+    """An object of an answer, in which these members are texts. Raises `StartupError`."""
+    if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in names):
+        return value
+    raise StartupError(STRANGE)
 
 
-def _reason(error: str | BaseException) -> str:
-    if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
-        return "it does not answer with TLS, try http:// in place of https://"
-    return _shown(str(error) or type(error).__name__)
+def _check(value: Any) -> CheckJson:
+    return _with_texts(value, "id", "name", "status", "deadline_at")
 
 
-def _shown(text: str) -> str:
-    return printable(text[:SENTENCE_CHARACTERS])
+def _list_in(answer: Mapping[str, Any], name: str) -> list[Any]:
+    if isinstance(answer.get(name), list):
+        return list(answer[name])
+    raise StartupError(STRANGE)
+
+
+def _path(check_id: str, end: str = "") -> str:
+    return f"/checks/{_quoted(check_id)}{end}"
+
+
+def _quoted(text: object) -> str:
+    return quote(str(text), safe="", errors="replace")

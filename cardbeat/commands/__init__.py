@@ -1,10 +1,12 @@
-"""The commands of the command line, one module for each, named after the command. `options` and `advice` help them.
+"""The commands of the command line, one module for each, named after the command.
 
-The command `import` is in `import_`, because its name is a word of Python.
+`options` has the options that several have, `setup` a server's configuration and what is likely a
+mistake in it. The command `import` is in `import_`, because its name is a word of Python.
 
-Each command has `parser`, which returns its options and help, and `run`, which takes the arguments behind the command's
-name and returns the exit status. Errors that the user can correct are `StartupError`, which `cli` prints in one line.
+Each command has `parser`, which returns its options and help, and `run`, which takes what that has
+read and returns the exit status. Errors that the user can correct are `StartupError`, which `cli`
+prints in one line.
 
-They may import everything but `cli`; only `cli` imports them, by name. Begin reading with `card`, which is the
-shortest, or with `serve`, which starts the server.
+They may import everything but `cli`; only `cli` imports them, by name. Begin reading with `card`,
+which is the shortest, or with `serve`, which starts the server.
 """

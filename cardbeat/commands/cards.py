@@ -1,222 +1,251 @@
-"""The command `cards`: draws the cards of a whole site, or of a list, into a folder, without a server."""
+"""The command `cards`: draws the cards of a site, or of a list, into a folder, without a server.
 
-import argparse
-import json
+1. Read the pages of a folder, or the lines of a file, into cards by their places.
+2. Draw those that are not there yet, on all cores.
+3. With `--write-tags` name each card in its page.
+4. Look what networks will not see of the pages, and which cards no page has.
+
+What fails for one page or card is told at once, and the others go on.
+"""
+
 import os
-import urllib.parse
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote, urlsplit
 
 from cardbeat.cards.request import card_from
 from cardbeat.commands.card import add_look
-from cardbeat.commands.options import ACCENT, Parser, add_options, base_url, file_path
+from cardbeat.commands.options import Parser, base_url, command, file_path, tell
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host import pillow
-from cardbeat.host.output import complain, say, show_progress
-from cardbeat.host.stopping import RequireGoing, stop_signals_noted
+from cardbeat.host.output import complain, show_progress
+from cardbeat.host.stopping import stop_signals_noted
 from cardbeat.host.system import UNSHAPED
 
 if TYPE_CHECKING:
     from cardbeat.site.folder import Folder
     from cardbeat.site.source import Source
 
-NAMED = 5
+NAMED: Final = 5
 """So many pages or cards are named in a line of the summary."""
-
-_EPILOG = """\
+_NOTE: Final = """\
 SOURCE is a folder of built HTML, or a file with a JSON object in each line: the
 fields of /og, and output, the PNG's path in DIR. A page a/index.html has the
 card a.png. What would be the same is not drawn again; your own PNGs stay."""
 
+LISTED: Final = {
+    "without_title": "pages without a title, which have no card",
+    "missing_glyphs": "cards with characters that no font has, or that can't be shaped here",
+    "replaced": "pictures that are not cards, in the place of one, which stay; "
+    "remove it to have the card drawn",
+    "other_card": "pages whose image tags are those of another card; "
+    "if they should not, remove the tags, and run it again",
+    "old_title": "pages whose tags tell an earlier title; remove the tags, and run it again",
+    "relative_image": "pages whose og:image is no whole URL, which networks do not fetch",
+    "empty_image": "pages with an empty og:image",
+    "twitter_card": "pages with another twitter:card than summary_large_image, "
+    "which X may show small",
+    "late_tags": "pages whose og:image is past 32 KiB, where Slack does not look",
+    "unused": "cards whose page or line is gone, which --prune removes",
+    "removed": "removed cards whose page or line is gone",
+}
+"""What a summary lists, cards by their places and pages by their paths, and how it is printed."""
+
 
 def parser() -> Parser:
-    made = Parser("cards SOURCE --output DIR [options]", "Draw the cards of a whole site, or of a list.", _EPILOG)
-    made.add_argument("source", metavar="SOURCE", type=file_path, help="folder of built HTML, or file of JSON lines")
-    made.add_argument("--output", metavar="DIR", required=True, type=file_path, help="folder of the cards")
+    made = command("cards", "Draw the cards of a whole site, or of a list.", note=_NOTE)
+    add = made.add_argument
+    add(
+        "source",
+        metavar="SOURCE",
+        type=file_path,
+        help="folder of built HTML, or file of JSON lines",
+    )
+    add("--output", metavar="DIR", required=True, type=file_path, help="folder of the cards")
     add_look(made)
-    made.add_argument("--base-url", metavar="URL", type=base_url, help="the site's; its host is the cards' domain")
-    made.add_argument("--write-tags", action="store_true", help="name the card in each page without og:image")
-    made.add_argument("--prune", action="store_true", help="remove cards whose page or line is gone")
-    add_options(made)
+    add(
+        "--base-url",
+        metavar="URL",
+        dest="site",
+        type=base_url,
+        help="the site's; its host is the cards' domain [none]",
+    )
+    add("--write-tags", action="store_true", help="name the card in each page without og:image")
+    add("--prune", action="store_true", help="remove cards whose page or line is gone")
     return made
 
 
-def run(argv: Sequence[str]) -> int:
-    given = parser().parse_args(list(argv))
-    given.accent = ACCENT.value(given)
+def run(given: Namespace) -> int:
+    host = urlsplit(given.site or "").hostname or ""
+    usual = {"template": given.template, "theme": given.theme, "domain": host}
     with refusals_as_startup_errors():
-        card_from({"title": "any", **_usual(given)})
-    if given.write_tags and (given.base_url is None or given.source.is_file()):
-        raise StartupError("--write-tags needs --base-url, the site's URL, and as SOURCE a folder of built HTML")
-    if problem := pillow.problem():
-        raise StartupError(problem)
-    with stop_signals_noted("nothing was drawn", at_once=True):
-        source = _read(given)
-    with stop_signals_noted("the cards drawn so far are kept, run it again for the others") as require_going:
-        done = _made(given, source, require_going)
-    say([json.dumps(vars(done))] if given.json else _told(done))
-    return 1 if done.failed else 0
+        card_from({"title": "any", **usual})
+    if given.write_tags and not (given.site and not given.source.is_file()):
+        needs = "needs --base-url, the site's URL, and as SOURCE a folder of built HTML"
+        raise StartupError(f"--write-tags {needs}")
+    pillow.require()
+    told = Summary()
+    stopped = "the cards drawn so far are kept, run it again for the others"
+    with stop_signals_noted(stopped, at_once=True):
+        source = _read(given, usual)
+        try:
+            _do(given, source, told)
+        except OSError as error:
+            raise StartupError(f"can't write to {given.output}: {error.strerror}") from None
+    tell(given, {**told.counts, **told.lists}, told.lines())
+    return 1 if told.counts["failed"] else 0
 
 
-@dataclass
-class Summary:
-    """What was done, with cards named by their places and pages by their paths."""
-
-    drawn: int = 0
-    unchanged: int = 0
-    tagged: int = 0
-    redirects: int = 0
-    failed: int = 0
-    without_title: list[str] = field(default_factory=list)
-    missing_glyphs: dict[str, int] = field(default_factory=dict)
-    other_card: list[str] = field(default_factory=list)
-    replaced: list[str] = field(default_factory=list)
-    unused: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-
-    def fail(self, *sentences: str) -> None:
-        """Tell what went wrong, each with one card or page."""
-        for sentence in sentences:
-            complain(sentence)
-            self.failed += 1
-
-
-def _told(done: Summary) -> Iterator[str]:
-    yield ", ".join(f"{n} {what}" for what, n in vars(done).items() if isinstance(n, int) and (n or what == "drawn"))
-    listed = {
-        "pages without a title, which have no card": done.without_title,
-        "pages that name the card of another page; if they should not, remove their image tags": done.other_card,
-        _lacking(): [*done.missing_glyphs],
-        "cards whose file others changed, which stays; remove it to have the card drawn again": done.replaced,
-        "cards whose page or line is gone, which --prune removes": done.unused,
-        "removed cards whose page or line is gone": done.removed,
-    }
-    for what, names in listed.items():
-        if names:
-            yield f"{len(names)} {what}: {', '.join([*names[:NAMED], *['...'] * (len(names) > NAMED)])}"
-
-
-def _lacking() -> str:
-    from PIL import features  # noqa: PLC0415 - a wrong option is told without Pillow
-
-    lacking = "cards with characters that no font has"
-    return lacking if features.check("raqm") else f"{lacking}, or that are not shaped ({UNSHAPED})"
-
-
-def _usual(given: argparse.Namespace) -> dict[str, str]:
-    """The values for what a page or a line does not say."""
-    host = urllib.parse.urlsplit(given.base_url or "").hostname or ""
-    return {"template": given.template, "theme": given.theme, "domain": host}
-
-
-def _made(given: argparse.Namespace, source: "Source", require_going: RequireGoing) -> Summary:
-    from cardbeat.site.folder import Folder  # noqa: PLC0415 - importing it needs Pillow
-
-    done = Summary(redirects=source.redirects, without_title=source.untitled)
-    done.fail(*source.problems)
-    if source.problems and not source.cards:
-        return done
-    try:
-        with Folder(given.output, given.accent) as folder:
-            there = _draw(folder, source, done, require_going)
-            done.missing_glyphs = {output: n for output in there if (n := folder.missing_glyphs(output))}
-            gone = folder.unused(source.cards)
-            named = _named(given, source.images, {*source.cards, *gone})
-            if given.write_tags:
-                _write_tags(given, source, there, done, require_going)
-                done.other_card = [
-                    page.relative_to(given.source.resolve()).as_posix()
-                    for output, (page, image) in source.pages.items()
-                    if named.get(image, output) != output
-                ]
-            # Not after an error: the card of a page or line that can't be read may still be needed.
-            if not done.failed:
-                unused = sorted({*gone} - {*named.values()})
-                done.unused, done.removed = ([], unused) if given.prune else (unused, [])
-                folder.prune(done.removed)
-    except OSError as error:
-        raise StartupError(f"can't write to {given.output}: {error.strerror}") from None
-    return done
-
-
-def _read(given: argparse.Namespace) -> "Source":
+def _read(given: Namespace, usual: dict[str, str]) -> "Source":
     from cardbeat.site.source import Source, read_folder, read_lines  # noqa: PLC0415
 
-    try:
-        if not given.source.is_dir():
+    if not given.source.is_dir():
+        try:
             with given.source.open("rb") as file:
-                return read_lines(file, _usual(given))
-    except OSError as error:
-        return Source(problems=[f"can't read {given.source}: {error.strerror}"])
+                return read_lines(file, usual)
+        except OSError as error:
+            return Source(problems=[f"can't read {given.source}: {error.strerror}"])
+    folder = _real(given.source)
+    output = _real(given.output)
+    is_elsewhere = given.write_tags and not output.is_relative_to(folder)
+    if folder.is_relative_to(output) or is_elsewhere:
+        needs = f"the cards need a folder of their own, such as {given.source / 'cards'}"
+        raise StartupError(needs)
+    return read_folder(folder, output, usual)
+
+
+def _real(path: Path) -> Path:
     # Not `resolve`, which up to Python 3.12 raises `RuntimeError` for a link that leads to itself.
-    try:
-        folder, output = (Path(os.path.realpath(path)) for path in (given.source, given.output))
-    except OSError as error:
-        raise StartupError(f"can't find the working folder: {error.strerror}") from None
-    if folder.is_relative_to(output) or (given.write_tags and not output.is_relative_to(folder)):
-        raise StartupError(f"the cards need a folder of their own, such as {given.source / 'cards'}")
-    return read_folder(folder, output, _usual(given))
+    return Path(os.path.realpath(path))
 
 
-def _named(given: argparse.Namespace, images: Iterable[str], cards: Container[str]) -> dict[str, str]:
-    """Those of the cards that these URLs of images name, by the URLs: on any host, since another may serve them."""
-    output, source = (Path(os.path.realpath(path)) for path in (given.output, given.source))
-    inside = f"/{output.relative_to(source).as_posix() if output.is_relative_to(source) else output.name}/"
-    paths = {image: urllib.parse.unquote(image.partition("?")[0], errors="surrogateescape") for image in images}
-    places = {image: path.removeprefix(given.base_url or "").partition(inside)[2] for image, path in paths.items()}
-    return {image: place for image, place in places.items() if place in cards}
+class Summary:
+    """What was done with how many cards and pages, and which are listed."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(("drawn", "unchanged", "tagged", "redirects", "failed"), 0)
+        self.lists: dict[str, list[str]] = {name: [] for name in LISTED}
+
+    def fail(self, sentence: str) -> None:
+        """Tell what went wrong with one card or page."""
+        complain(sentence)
+        self.counts["failed"] += 1
+
+    def lines(self) -> Iterator[str]:
+        yield ", ".join(f"{n} {what}" for what, n in self.counts.items() if n or what == "drawn")
+        for name, listed in self.lists.items():
+            if listed:
+                more = ", ..." if len(listed) > NAMED else ""
+                yield f"{len(listed)} {LISTED[name]}: {', '.join(listed[:NAMED])}{more}"
 
 
-def _draw(folder: "Folder", source: "Source", done: Summary, require_going: RequireGoing) -> list[str]:
-    """Draw the cards that are not there yet, and return the places of those that are there then."""
+def _do(given: Namespace, source: "Source", told: Summary) -> None:
+    """Draw, write tags, check and remove. Raises `OSError` for a folder that can't be used."""
+    from cardbeat.site.folder import Folder  # noqa: PLC0415 - importing it needs Pillow
+
+    for problem in source.problems:
+        told.fail(problem)
+    if not source.cards and source.problems:
+        return
+    told.counts["redirects"] = sum(page.is_redirect for page in source.pages.values())
+    told.lists["without_title"] = source.untitled
+    folder = Folder(given.output, given.accent)
+    there = _draw(source, folder, told)
+    inside = _inside(_real(given.output), _real(given.source))
+    if given.write_tags:
+        _write_tags(given, source, there, inside, told)
+    named = _check(given, source, inside, told)
+    # Not after an error: the card of a page or line that can't be read may still be needed.
+    if not told.counts["failed"]:
+        unused = sorted({*folder.unused(source.cards)} - named)
+        told.lists["removed" if given.prune else "unused"] = unused
+        if given.prune:
+            folder.prune(unused)
+
+
+def _draw(source: "Source", folder: "Folder", told: Summary) -> list[str]:
+    """Draw the cards that are not there yet. Returns the places of those that are then."""
     from cardbeat.site.workers import draw  # noqa: PLC0415
 
+    cards = source.cards
     there: list[str] = []
     new: list[str] = []
-    for output, card in source.cards.items():
-        require_going()
-        (there if folder.has(output, card) else new).append(output)
-    done.unchanged, done.replaced, problems = len(there), folder.replaced, []
-    for count, (number, drawn) in enumerate(
-        draw([(source.cards[output], folder.accent) for output in new], require_going), 1
-    ):
+    for output, card in cards.items():
+        try:
+            (there if folder.has(output, card) else new).append(output)
+        except OSError as error:
+            told.fail(f"can't write {output}: {error.strerror}")
+    before = len(there)
+    unshaped = 0
+    results = draw([cards[output] for output in new], folder.accent)
+    for count, (number, drawing) in enumerate(results, 1):
         output = new[number]
         try:
-            if isinstance(drawn, str):
-                problems.append(f"can't draw {output}: {drawn}")
-            else:
-                folder.put(output, source.cards[output], drawn)
-                there.append(output)
+            if isinstance(drawing, str):
+                raise OSError(0, drawing)
+            folder.put(output, cards[output], drawing)
+            there.append(output)
+            unshaped += drawing.unshaped
         except OSError as error:
-            problems.append(f"can't write {output}: {error.strerror}")
+            told.fail(f"can't draw {output}: {error.strerror}")
         show_progress(count, len(new))
-    done.drawn = len(there) - done.unchanged
-    done.unchanged -= len(done.replaced)
-    done.fail(*problems)
+    if unshaped:
+        complain(UNSHAPED)
+    told.counts["unchanged"] = before - len(folder.replaced)
+    told.counts["drawn"] = len(there) - before
+    told.lists["replaced"] = folder.replaced
+    told.lists["missing_glyphs"] = sorted(filter(folder.missing_glyphs.get, there))
     return there
 
 
 def _write_tags(
-    given: argparse.Namespace, source: "Source", there: Sequence[str], done: Summary, require_going: RequireGoing
+    given: Namespace, source: "Source", there: Iterable[str], inside: str, told: Summary
 ) -> None:
-    """Name the cards that are there in pages without an image, and tell of pages that name their card's old place."""
-    from cardbeat.site.folder import write_image_tags  # noqa: PLC0415
+    """Name the cards that are there in pages without an image."""
+    from cardbeat.site.source import write_tags  # noqa: PLC0415
 
-    inside = given.output.resolve().relative_to(given.source.resolve())
     for output in there:
-        require_going()
-        page, image = source.pages[output]
-        url = f"{given.base_url}/{urllib.parse.quote((inside / output).as_posix(), errors='surrogateescape')}"
-        others = (f"{url.removesuffix('.png')}{page.suffix}.png", url.replace(f"{page.suffix}.png", ".png"))
+        path = source.page_of[output]
+        if source.pages[path].image:
+            continue
+        page = _real(given.source) / path
+        url = given.site + quote(inside + output, errors="surrogateescape")
         try:
-            if not image:
-                write_image_tags(page, url, source.cards[output].title)
-                done.tagged += 1
-            elif image != url and image in others:
-                done.fail(
-                    f"{page} names {image}, but its card is {output} now; remove its image tags, and run it again"
-                )
+            source.pages[path] = write_tags(page, url, source.cards[output].title)
+            told.counts["tagged"] += 1
         except OSError as error:
-            done.fail(f"can't write tags into {page}: {error.strerror}")
+            told.fail(f"can't write tags into {page}: {error.strerror}")
+
+
+def _inside(folder: Path, site: Path) -> str:
+    """The path of the cards' folder in the site, between slashes."""
+    inside = folder.relative_to(site) if folder.is_relative_to(site) else Path(folder.name)
+    return f"/{inside.as_posix()}/"
+
+
+def _check(given: Namespace, source: "Source", inside: str, told: Summary) -> set[str]:
+    """Note what networks will not see of the pages. Returns the places of cards they name."""
+    from cardbeat.site.head import warnings_of, written_title  # noqa: PLC0415
+
+    own = {path: output for output, path in source.page_of.items()}
+    named: set[str] = set()
+    for path, page in sorted(source.pages.items()):
+        image = unquote(page.image.partition("?")[0], errors="surrogateescape")
+        # On any host, since another one may serve the cards.
+        place = image.partition(inside)[2]
+        named.add(place)
+        if page.is_redirect:
+            continue
+        is_there = place != "" and os.path.lexists(given.output / place)
+        for name in warnings_of(page, names_card=is_there):
+            told.lists[name].append(path)
+        if not given.write_tags or path not in own:
+            continue
+        title = written_title(page)
+        if place not in ("", own[path]):
+            told.lists["other_card"].append(path)
+        elif title and title != source.cards[own[path]].title:
+            told.lists["old_title"].append(path)
+    return named

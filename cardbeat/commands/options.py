@@ -1,30 +1,32 @@
-"""Options of commands: as flags, else as CARDBEAT_* variables. A bad value is refused in one line."""
+"""Options of commands: as flags, else as CARDBEAT_* variables. A bad value is refused in one line.
+
+`SERVE_OPTIONS` is the one table that `--help`, the variables and the documentation come from.
+"""
 
 import argparse
 import ipaddress
+import json
 import os
 import re
-import urllib.parse
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from itertools import zip_longest
+from collections.abc import Callable, Iterable, Sequence
+from datetime import tzinfo
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from cardbeat.config import Config, Network
 from cardbeat.errors import StartupError
 from cardbeat.host.output import say
-from cardbeat.passwords import NAMED, looks_like_url
+from cardbeat.text import holds_url
 
 Parse = Callable[[str], Any]
+"""Returns the value of a text. Raises `ArgumentTypeError` with words that follow the flag."""
 
 
 class Option(NamedTuple):
     """One option. Without a `metavar` it is a switch; if its default is a list, it may be repeated.
 
     `shown` is the default as `--help` shows it, if that is not the default itself.
-    `parse_flag` checks a flag's value in place of `parse`, which then checks the variable only.
     """
 
     flag: str
@@ -32,8 +34,7 @@ class Option(NamedTuple):
     parse: Parse
     default: Any
     help: str
-    shown: str | None = None
-    parse_flag: Parse | None = None
+    shown: str = ""
 
     @property
     def name(self) -> str:
@@ -44,287 +45,253 @@ class Option(NamedTuple):
         return f"CARDBEAT_{self.name.upper()}"
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
-        text = f"{self.help} [{self.shown or self.default}]".replace("%", "%%")
+        text = f"{self.help} [{self.shown or self.default}]"
         if not self.metavar:
-            parser.add_argument(self.flag, action="store_true", default=None, help=text)
-        else:
-            action = "extend" if isinstance(self.default, list) else "store"
-            parse = self.parse_flag or self.parse
-            parser.add_argument(self.flag, metavar=self.metavar, type=parse, action=action, help=text)
+            parser.add_argument(self.flag, action="store_const", const=True, help=text)
+            return
+        action = "extend" if isinstance(self.default, list) else "store"
+        parser.add_argument(
+            self.flag, action=action, metavar=self.metavar, type=self.parse, help=text
+        )
 
-    def value(self, options: argparse.Namespace) -> Any:
-        """The value of the flag, else of the variable, else the default. Raises `StartupError` for a bad variable."""
-        given = self.given(options)
-        return self.default if given is None else given
-
-    def given(self, options: argparse.Namespace) -> Any:
-        """The value of the flag, else of the variable, else None. Raises `StartupError` for a bad variable."""
-        given, text = getattr(options, self.name), os.environ.get(self.variable, "")
+    def without_flag(self) -> Any:
+        """The value of the variable, else the default. Raises `StartupError`."""
+        text = os.environ.get(self.variable, "")
         if not text and self.flag == "--data":
             # systemd sets it for StateDirectory=, which may name several folders.
             text = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
-        if given is not None or not text:
-            return given
+        if not text or is_service_link(self.variable, text):
+            return self.default
         try:
             return self.parse(text)
         except ArgumentTypeError as error:
             raise StartupError(f"{self.variable}: {error}") from None
 
 
+def is_service_link(variable: str, text: str) -> bool:
+    """Whether Kubernetes set it for a Service named `cardbeat`: `tcp://10.0.0.1:8080`."""
+    return variable == "CARDBEAT_PORT" and text.startswith("tcp://")
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser that raises `StartupError` with one line, in place of printing the usage."""
+    """The parser of a command. It raises `StartupError` with one line, and prints no usage."""
 
-    def __init__(self, usage: str, description: str, epilog: str = "") -> None:
-        super().__init__(
-            prog="cardbeat",
-            usage=f"cardbeat {usage}",
-            description=description,
-            epilog=epilog,
-            allow_abbrev=False,
-            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=80),
-        )
-        # Without this heading the help of `serve` fits 80x24 characters.
-        self._optionals.title = None
+    def __init__(self, **texts: Any) -> None:
+        def wide(prog: str) -> argparse.HelpFormatter:
+            return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=80)
 
-    def _print_message(self, message: str, file: object = None) -> None:
-        # `--help` and `--version` end as every output does if it can't be written.
-        say(message.splitlines())
+        super().__init__(formatter_class=wide, allow_abbrev=False, **texts)
+        self.color = False  # of Python 3.14, whose escapes would be shown as such
 
-    def error(self, message: str) -> NoReturn:
-        import difflib  # noqa: PLC0415 - only a mistake needs it
+    def add_options(self, *options: Option) -> None:
+        for option in options:
+            option.add_to(self)
+        self.add_argument("--json", action="store_true", help="print JSON, for programs")
 
-        problem, listed, words = message.partition("unrecognized arguments: ")
-        if listed:
-            # Other words are not repeated: one may be the rest of a URL with a space in it.
-            options = [word.partition("=")[0] for word in words.split() if word.startswith("-")]
-            message = problem + listed + (" ".join(options) or "put quotes around a value with spaces")
-            for near in difflib.get_close_matches(options[0], self._option_string_actions, n=1) if options else []:
-                message += f"; did you mean {near}?"
-        raise StartupError(f"{message} (see --help)")
-
-    @property
-    def actions(self) -> list[argparse.Action]:
-        """Its options, and its arguments in order."""
-        return self._actions
-
-
-class Subcommand(NamedTuple):
-    """What does an action, its arguments, by their names in `--help`, and the options of its own."""
-
-    run: Callable[..., Any]
-    arguments: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-
-
-class SubcommandParser(Parser):
-    """The parser of a command whose first argument is an action, such as `keys list`."""
-
-    def __init__(self, command: str, subcommands: Mapping[str, Subcommand], usage: str, *texts: str) -> None:
-        super().__init__(f"{command} {usage}", *texts)
-        self.command = command
-        self.subcommands = subcommands
-        self.add_argument("action", choices=subcommands, metavar="ACTION", help="one of these")
-
-    def parse(self, argv: Iterable[str]) -> argparse.Namespace:
-        """The values of the command line. Raises `StartupError` for what the action does not take."""
-        words = list(argv)
-        if words and words[0] in self.subcommands:
-            self._explain_only(words[0])
-        given = self.parse_intermixed_args(words)
-        values, name = vars(given), given.action
-        # `--all` stands in the place of the name that comes first.
-        arguments = self.subcommands[name].arguments[bool(values.get("all")) :]
-        positional = [values[it.dest] for it in self.actions if not it.option_strings and it.dest != "action"]
-        if len(positional) - positional.count(None) != len(arguments):
-            self.error(f"{self.command} {name} takes {' and '.join(arguments) or 'nothing more'}")
-        for action in self.actions:
-            if values.get(action.dest) not in (None, False) and not self.takes(name, action):
-                self.error(f"{self.command} {name} takes no {action.option_strings[0]}")
+    def read(self, argv: Sequence[str]) -> argparse.Namespace:
+        """The arguments, with variables and defaults for the options of the table."""
+        given = self.parse_args(argv)
+        for option in (*SERVE_OPTIONS, URL):
+            if getattr(given, option.name, "") is None:
+                setattr(given, option.name, option.without_flag())
         return given
 
-    def _explain_only(self, name: str) -> None:
-        """Let `--help` show no more than this action takes."""
-        taken = self.subcommands[name].arguments
-        self.usage = " ".join([f"cardbeat {self.command} {name}", *taken, "[options]"])
-        positional = [it for it in self.actions if not it.option_strings]
-        for action, argument in zip_longest(positional, [None, *taken]):
-            action.metavar = argument
-            action.help = action.help if argument else argparse.SUPPRESS
-        for action in self.actions:
-            action.help = action.help if self.takes(name, action) else argparse.SUPPRESS
+    def error(self, message: str) -> NoReturn:
+        if message.startswith("unrecognized arguments"):
+            # Other words are not repeated: one may be the rest of a URL with a space in it.
+            flags = " ".join(re.findall(r"(?<!\S)--[\w-]+", message))
+            message = f"unrecognized arguments: {flags or 'are quotes missing?'}"
+        raise StartupError(f"{message} (see --help)")
 
-    def takes(self, name: str, option: argparse.Action) -> bool:
-        """Whether the action `name` takes this option. An option that no action has for itself is taken by all."""
-        takers = [one for one, it in self.subcommands.items() if set(it.options) & set(option.option_strings)]
-        return not takers or name in takers
+    def _print_message(self, message: str, file: object = None) -> None:
+        # `--help` ends as every output does if it can't be written.
+        say(message.splitlines())
 
 
-def add_options(parser: argparse.ArgumentParser, *options: Option) -> None:
-    """Add `--json`, which these commands have in common, and some options of `serve`."""
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
-    for option in options:
-        option.add_to(parser)
+def command(name: str, about: str, *options: Option, note: str = "") -> Parser:
+    """The parser of a command, with some options of the table, and `--json`."""
+    made = Parser(prog=f"cardbeat {name}", description=about, epilog=note)
+    made.add_options(*options)
+    return made
 
 
-def values_of(options: Iterable[Option], given: argparse.Namespace) -> dict[str, Any]:
-    """The value of each option by its name, from the result of a parser that has these options."""
-    return {option.name: option.value(given) for option in options}
+def actions(made: Parser, *options: Option) -> Callable[[str, str, Callable[..., Any]], Parser]:
+    """A function that adds an action to a command, such as `list`, with these options.
+
+    It takes the action's name, its help, and the function that does it: `act` of what is read.
+    """
+    every = made.add_subparsers(metavar="ACTION", required=True)
+
+    def add(name: str, what: str, act: Callable[..., Any]) -> Parser:
+        action = every.add_parser(name, help=what, description=what, epilog=made.epilog)
+        action.add_options(*options)
+        action.set_defaults(act=act)
+        return action
+
+    return add
 
 
-def integer(low: int, high: int, text: str) -> int:
-    # int() also accepts signs, underscores and digits of other scripts, and raises for 5,000 digits.
-    if not (re.fullmatch("[0-9]{1,100}", text) and low <= int(text) <= high):
-        raise ArgumentTypeError(f"must be an integer from {low} to {high}, not {text!r}")
-    return int(text)
+def tell(given: argparse.Namespace, found: object, lines: Iterable[str]) -> None:
+    """Print what was found as JSON with `--json`, else these lines."""
+    say([json.dumps(found)] if given.json else lines)
 
 
-def seconds(text: str) -> float:
-    if not (re.fullmatch(r"[0-9]+(\.[0-9]+)?|\.[0-9]+", text) and 0.1 <= float(text) <= 3600):
-        raise ArgumentTypeError(f"must be a number of seconds from 0.1 to 3600, not {text!r}")
-    return float(text)
+def matching(pattern: str, must: str) -> Parse:
+    """Takes texts that are as a pattern. Its message does not repeat one: it may be a secret."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ArgumentTypeError(f"must be {must}")
+        return text
+
+    return parse
 
 
-def open_or_closed(text: str) -> str:
-    if text not in ("open", "closed"):
-        raise ArgumentTypeError(f"must be open or closed, not {text!r}")
-    return text
+def number(low: float, high: float, noun: str, pattern: str, kind: type[float]) -> Parse:
+    must = f"{noun} from {low} to {high}"
+    # `kind` alone also takes signs, underscores and other digits.
+    digits = matching(pattern, must)
+
+    def parse(text: str) -> float:
+        value = kind(digits(text))
+        if not low <= value <= high:
+            raise ArgumentTypeError(f"must be {must}")
+        return value
+
+    return parse
+
+
+def integer(low: int, high: int) -> Parse:
+    return number(low, high, "an integer", "[0-9]{1,99}", int)
 
 
 def yes_or_no(text: str) -> bool:
-    if text.lower() not in ("1", "true", "yes", "on", "0", "false", "no", "off"):
-        raise ArgumentTypeError(f"must be 1 or 0, not {text!r}")
-    return text.lower() in ("1", "true", "yes", "on")
+    matching("(?i)1|true|yes|on|0|false|no|off", "1 or 0")(text)
+    return re.match("(?i)[1ty]|on", text) is not None
 
 
-def colour(text: str) -> str:
-    if not re.fullmatch("#[0-9A-Fa-f]{6}", text):
-        raise ArgumentTypeError(f"must be a colour such as '#2563eb', not {text!r}")
-    return text.lower()
+def time_zone(name: str) -> tzinfo:
+    from zoneinfo import ZoneInfo, available_timezones  # noqa: PLC0415 - few servers need it
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        must = "must be a time zone such as Europe/Berlin"
+        if not available_timezones():
+            must = "needs time zones, and this host has none: pip install tzdata"
+        raise ArgumentTypeError(must) from None
 
 
 def file_path(text: str) -> Path:
-    if not text or "\0" in text:
-        raise ArgumentTypeError("must name a file or folder")
-    if text == "-":
-        raise ArgumentTypeError("must name a file or folder, not standard input or output; one named - is ./-")
-    # A URL here is a mistake, and messages that show paths would show its password.
-    if looks_like_url(text):
-        raise ArgumentTypeError("must name a file or folder, and not be a URL")
+    # Messages that show a path would show the password of a URL.
+    if text in ("", "-") or "\0" in text or holds_url(text):
+        raise ArgumentTypeError("must name a file or folder, no URL; one named - is ./-")
     return Path(text)
-
-
-def host_name(text: str) -> str:
-    if not text or not text.isascii() or any(character <= " " for character in text):
-        raise ArgumentTypeError(f"must be an address or a host name, not {text!r}")
-    return text
-
-
-def http_url(text: str) -> str:
-    try:
-        parts = urllib.parse.urlsplit(text)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid or not text.isascii() or any(character <= " " for character in text):
-        raise ArgumentTypeError("must be a URL that starts with http:// or https:// and names a host")
-    if "@" in parts.netloc:
-        raise ArgumentTypeError("must have no user name and no password")
-    return text
-
-
-def base_url(text: str) -> str:
-    """An `http_url` to which paths can be appended, without its last slash."""
-    url = http_url(text)
-    # Ping URLs begin with it and are copied into crontabs and shells, where other characters need quotes.
-    if not re.fullmatch(r"https?://[A-Za-z0-9._~:/\[\]-]+", url, re.IGNORECASE):
-        raise ArgumentTypeError("must be a URL that holds only letters, digits and . - _ ~ : / [ ]")
-    return url.rstrip("/")
-
-
-_ENCODED = "%[0-9A-Fa-f]{2}"
-_HOST = rf"(?:\[[^][/?#@]+\]|(?:{_ENCODED}|[^[:,/?#@%])*)(?::[0-9]*)?"
-_DATABASE_URL = (
-    rf"postgres(ql)?://(?:(?:{_ENCODED}|[^:/?#@%])*(?P<password>:(?:{_ENCODED}|[^:/?#@%])*)?@)?"
-    rf"{_HOST}(?:,{_HOST})*(?:[/?](?:{_ENCODED}|[^#@%])*)?"
-)
-"""Commas separate hosts, and brackets enclose an IPv6 address. The pattern is strict: PostgreSQL's library takes parts
-of a badly written password for a host or a port, and shows them in its messages."""
-
-
-_FILE_CHARACTERS = 65_536  # more than any URL has: a device such as /dev/zero has no end
-
-
-def database_url(text: str) -> str:
-    """The URL of a database, given or read from a file. No message shows it, because it may contain a password."""
-    if "://" not in text:
-        try:
-            with file_path(text).open(encoding="utf-8") as file:
-                text = file.read(_FILE_CHARACTERS).strip()
-        except (OSError, UnicodeError):
-            raise ArgumentTypeError("must be a URL that starts with postgresql://, or a file to read") from None
-    if " " in text or not text.isprintable() or "%00" in text:
-        must = "must be a URL without spaces, control characters and %00; a space in it is written as %20"
-        raise ArgumentTypeError(must)
-    if not re.fullmatch(_DATABASE_URL, text):
-        must = "must be a URL such as postgresql://user:password@host/name"
-        raise ArgumentTypeError(f"{must}, where %40 stands for @ in the password, and likewise for : / ? # %")
-    return text
-
-
-def database_url_flag(text: str) -> str:
-    """As `database_url`, but refuses a password: every user of the host can read the command line."""
-    parts = re.fullmatch(_DATABASE_URL, text)
-    if parts and (parts.group("password") is not None or re.search(NAMED, text)):
-        must = "must hold no password, as every user of this host can read it here"
-        advice = "set the variable CARDBEAT_DATABASE, or name a file that holds the URL"
-        raise ArgumentTypeError(f"{must}; {advice}")
-    return database_url(text)
 
 
 def networks(text: str) -> list[Network]:
     try:
-        return [_unmapped(ipaddress.ip_network(part.strip())) for part in text.split(",")]
+        return [ipaddress.ip_network(part.strip()) for part in text.split(",")]
     except ValueError:
-        raise ArgumentTypeError(f"must be an address or a network such as 10.0.0.0/8, not {text!r}") from None
+        must = "must be an address or a network such as 10.0.0.0/8"
+        raise ArgumentTypeError(must) from None
 
 
-def _unmapped(network: Network) -> Network:
-    """The IPv4 network of one that is mapped into IPv6 (`::ffff:10.0.0.0/104`): clients are known by IPv4 addresses."""
-    inside = getattr(network.network_address, "ipv4_mapped", None)
-    return ipaddress.IPv4Network((inside, network.prefixlen - 96)) if inside and network.prefixlen >= 96 else network
+_SERVER: Final = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[1-9][0-9]{0,4})?"
+_HTTP_URL: Final = matching(
+    rf"https?://{_SERVER}([/?#][!-~]*)?", "a URL such as https://example.com/, without a password"
+)
+_BASE_URL: Final = matching(
+    rf"https?://{_SERVER}(/[A-Za-z0-9._~:/-]*)?", "a URL such as https://cards.example.com/path"
+)
+"""Ping URLs begin with it and are copied into crontabs and shells, where others need quotes."""
+_PROXY_URL: Final = matching(
+    rf"http://([^@/?#\s]+@)?{_SERVER}/?", "a URL such as http://user:password@proxy.example:3128"
+)
 
 
-_POSITIVE = partial(integer, 1, 1_000_000)
-_DEFAULT = Config()
+def base_url(text: str) -> str:
+    """The text without its last slash: paths are appended to it."""
+    url: str = _BASE_URL(text)
+    return url.rstrip("/")
 
-HOST = Option("--host", "ADDRESS", host_name, _DEFAULT.host, "address to listen on")
-DATA = Option("--data", "DIR", file_path, _DEFAULT.data, "folder of all data", "./cardbeat-data")
-_DATABASE_HELP = "PostgreSQL's URL, or a file that holds it"
-DATABASE = Option("--database", "URL", database_url, None, _DATABASE_HELP, "none", parse_flag=database_url_flag)
-BASE_URL = Option("--base-url", "URL", base_url, None, "where clients reach the server", "http://HOST:PORT")
-REGISTRATION = Option("--registration", "open|closed", open_or_closed, "open", "who may register")
-TIERS = Option("--tiers", "FILE", file_path, None, "TOML file that defines tiers", "free and unlimited")
-ACCENT = Option("--accent", "'#RRGGBB'", colour, None, "the cards' colour, in quotes", "as designed")
-URL = Option("--url", "URL", base_url, "http://127.0.0.1:8080", "the server to ask")
-KEY_VARIABLE = "CARDBEAT_KEY"
-"""The variable with a client's key. It has no flag: every user of the host can read the command line."""
 
-SERVE_OPTIONS = (
-    HOST,
-    Option("--port", "N", partial(integer, 0, 65535), _DEFAULT.port, "port to listen on"),
+_PART: Final = r"(?:%[0-9A-Fa-f]{2}|[^:/?#@%,\[\]\s])*"
+_HOST: Final = rf"(?:\[[^][/?#@\s]+\]|{_PART})(?::[0-9]*)?"
+_DATABASE_URL: Final = matching(
+    rf"postgres(ql)?://(?:{_PART}(?::{_PART})?@)?{_HOST}(?:,{_HOST})*"
+    r"(?:[/?](?:%[0-9A-Fa-f]{2}|[^#@%\s])*)?|",
+    "a URL such as postgresql://user:password@host/name, in whose password %40 stands for @",
+)
+"""Strict: PostgreSQL's library takes parts of a badly written password for a host or a port, and
+shows them in its messages."""
+
+DATABASE_VARIABLE: Final = "CARDBEAT_DATABASE"
+KEY_VARIABLE: Final = "CARDBEAT_KEY"
+"""These have no flags: every user of the host can read a command line."""
+
+
+def database_url() -> str | None:
+    """PostgreSQL's URL; None for a file in the data folder. Raises `StartupError`."""
+    try:
+        return _DATABASE_URL(os.environ.get(DATABASE_VARIABLE, "").strip()) or None
+    except ArgumentTypeError as error:
+        raise StartupError(f"{DATABASE_VARIABLE}: {error}") from None
+
+
+_POSITIVE: Final = integer(1, 1_000_000)
+_ADDRESS: Final = matching("[!-~]+", "an address or a host name")
+_SECONDS: Final = number(0.1, 3600, "a number of seconds", r"[0-9]*\.?[0-9]+", float)
+_OPEN: Final = matching("open|closed", "open or closed")
+_COLOUR: Final = matching("#[0-9A-Fa-f]{6}", "a colour such as '#2563eb'")
+_USUAL: Final = Config()
+
+DATA: Final = Option(
+    "--data", "DIR", file_path, _USUAL.data, "folder of all data", "./cardbeat-data"
+)
+TIERS: Final = Option(
+    "--tiers", "FILE", file_path, None, "TOML file that defines tiers", "free and unlimited"
+)
+ACCENT: Final = Option(
+    "--accent", "'#RRGGBB'", _COLOUR, None, "the cards' colour, in quotes", "as designed"
+)
+URL: Final = Option("--url", "URL", base_url, "http://127.0.0.1:8080", "the server to ask")
+
+SERVE_OPTIONS: Final = (
+    Option("--host", "ADDRESS", _ADDRESS, _USUAL.host, "address to listen on"),
+    Option("--port", "N", integer(0, 65535), _USUAL.port, "port to listen on"),
     DATA,
-    DATABASE,
-    BASE_URL,
-    Option("--sweep-seconds", "N", seconds, _DEFAULT.sweep_seconds, "from one sweep to the next"),
-    REGISTRATION,
     Option(
-        "--register-per-minute", "N", _POSITIVE, _DEFAULT.register_per_minute, "keys issued for each client address"
+        "--base-url", "URL", base_url, None, "where clients reach the server", "http://HOST:PORT"
     ),
+    Option("--sweep-seconds", "N", _SECONDS, 60, "from one sweep to the next"),
+    Option("--registration", "open|closed", _OPEN, "open", "who may register"),
+    Option("--register-per-minute", "N", _POSITIVE, 30, "keys issued for each client network"),
     TIERS,
-    Option("--store-mb", "N", _POSITIVE, _DEFAULT.store_bytes // 2**20, "MiB of stored cards"),
-    Option("--allow-private-webhooks", "", yes_or_no, False, "let webhooks reach private addresses", "off"),
-    Option("--trusted-proxy", "NETWORK", networks, [], "whose X-Forwarded-For counts; repeatable", "none"),
-    Option("--report-to", "URL", http_url, None, "requested after every finished sweep", "none"),
+    Option("--store-mb", "N", _POSITIVE, 1024, "MiB of stored cards"),
+    Option(
+        "--allow-private-webhooks",
+        "",
+        yes_or_no,
+        False,
+        "let webhooks reach private addresses",
+        "off",
+    ),
+    Option("--webhook-proxy", "URL", _PROXY_URL, None, "HTTP proxy for all alerts", "none"),
+    Option(
+        "--trusted-proxy",
+        "NETWORK",
+        networks,
+        [],
+        "whose X-Forwarded-For counts; repeatable",
+        "none",
+    ),
+    Option("--report-to", "URL", _HTTP_URL, None, "requested after every finished sweep", "none"),
     ACCENT,
-    Option("--quiet-health", "", yes_or_no, False, "leave /healthz and metrics out of the log", "off"),
+    Option(
+        "--time-zone", "NAME", time_zone, None, "of times in alerts, such as Europe/Berlin", "UTC"
+    ),
+    Option(
+        "--quiet-health", "", yes_or_no, False, "leave /healthz and metrics out of the log", "off"
+    ),
 )

@@ -1,66 +1,51 @@
-"""The command `restore`: puts a backup in the place of a data folder's database, and keeps what was there.
+"""The command `restore`: puts a backup in the place of a data folder's database, which is kept.
 
 Or it brings the backup into a PostgreSQL database, which must be empty.
 """
 
-import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from argparse import Namespace
 
-from cardbeat.clock import utc_text, wall_clock
-from cardbeat.commands.options import DATA, DATABASE, Parser, add_options, file_path
+from cardbeat.clock import time_or_none, wall_clock
+from cardbeat.commands.options import DATA, Parser, command, database_url, file_path, tell
 from cardbeat.database import require_driver
-from cardbeat.database.sqlite.restore import Restored, restore
-from cardbeat.host.output import say, tell_if_slow
+from cardbeat.database.sqlite.restore import restore
+from cardbeat.host.output import tell_if_slow
 from cardbeat.host.stopping import stop_signals_noted
-from cardbeat.host.system import current_user, keep_files_private
+from cardbeat.host.system import keep_files_private
 
 
 def parser() -> Parser:
-    made = Parser(
-        "restore FILE [--data DIR] [--database URL] [--json]",
-        "Put a backup in the place of the database, which is kept under another name.\nStop the server first. "
-        "A PostgreSQL database must be empty.",
+    about = (
+        "Put a backup in the place of the database, which is kept under another name.\n"
+        "Stop the server first. A PostgreSQL database (CARDBEAT_DATABASE) must be empty."
     )
-    made.add_argument("file", metavar="FILE", type=file_path, help="made by backup; is checked first, and stays")
-    add_options(made, DATA, DATABASE)
+    made = command("restore", about, DATA)
+    made.add_argument(
+        "file", metavar="FILE", type=file_path, help="made by backup; is checked first, and stays"
+    )
     return made
 
 
-def run(argv: Sequence[str]) -> int:
-    given = parser().parse_args(list(argv))
+def run(given: Namespace) -> int:
     keep_files_private()
-    data, url = DATA.value(given), DATABASE.value(given)
+    url = database_url()
     doing = "checking and copying the database"
     with stop_signals_noted("nothing was restored") as require_going, tell_if_slow(doing):
         if url is None:
-            restored = restore(data, given.file, wall_clock(), require_going)
+            done = restore(given.data, given.file, wall_clock(), require_going)
         else:
             require_driver()
             from cardbeat.database.postgresql.restore import restore as restore_server  # noqa: PLC0415
 
-            restored = restore_server(url, data, given.file, require_going)
-    say([json.dumps(_as_json(restored))] if given.json else _report(data, given.file, restored))
+            done = restore_server(url, given.data, given.file, require_going)
+    served_at = time_or_none(done.served_at or None)
+    counts = {"keys": done.keys, "checks": done.checks, "last_served_at": served_at}
+    counted = f"keys {done.keys}, checks {done.checks}, last served {served_at or 'never'} (UTC)"
+    lines = [f"restored {done.database} from {given.file}: {counted}"]
+    kept = None
+    if done.kept is not None:
+        kept = str(done.kept)
+        lines.append(f"the database before is kept as {kept}; remove it when everything works")
+    lines.append("now start the server")
+    tell(given, {"database": done.database, "kept": kept, **counts}, lines)
     return 0
-
-
-def _as_json(restored: Restored) -> dict[str, Any]:
-    return {
-        "database": restored.database,
-        "kept": None if restored.kept is None else str(restored.kept),
-        "keys": restored.keys,
-        "checks": restored.checks,
-        "last_served_at": utc_text(restored.served_at) if restored.served_at else None,
-    }
-
-
-def _report(data: Path, source: Path, restored: Restored) -> Iterator[str]:
-    database, keys, checks, served_at, kept = restored
-    served = f"last served {utc_text(served_at)} UTC" if served_at else "never served"
-    yield f"restored {database} from {source}: keys {keys}, checks {checks}, {served}"
-    if kept is not None:
-        yield f"the database before is kept as {kept}"
-    if current_user() == 0 and data.stat().st_uid == 0:
-        yield f"{data} belongs to root; if the server runs as another user, run: chown -R USER {data}"
-    yield "now start the server" + (" and, if everything works, remove the kept file" if kept else "")

@@ -1,12 +1,11 @@
-"""The database: what the rest of the program may ask of it, and two engines that answer, SQLite and PostgreSQL.
+"""The database: what the rest of the program may ask of it, and two engines, SQLite and PostgreSQL.
 
-Begin here: all other folders but `commands` see a database as `Database` and `Transaction`, and `open_database` opens
-it. Then read `queue`, which both engines share: one thread commits the writes of many callers together. `sqlite` and
-`postgresql` are the engines. `schema` knows the versions of the tables, whose SQL is in the folders of the engines.
-`sqlite/lock_file` and `postgresql/row_lease` choose the one process that sends alerts.
+Begin with `database`: one class, and one thread that commits the writes of many callers together.
+`open_database` opens it. `sqlite` and `postgresql` subclass it. `schema` knows the versions of the
+tables, whose SQL is in the folders of the engines; `monitor` keeps single numbers.
 
-This folder imports only from the layers below it, such as `errors`, `concurrency` and `host`: neither from `web` nor
-from a module that uses the database. The driver of PostgreSQL is imported only for a database that has a URL.
+This folder imports only from the layers below it, such as `errors`, `jobs` and `host`. The driver
+of PostgreSQL is imported only for a database that has a URL.
 """
 
 import re
@@ -14,22 +13,30 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from cardbeat.database.protocols import Database, Fence, Lease, Row, Transaction
+from cardbeat.database.database import Database, Lease, Row, Transaction
 from cardbeat.database.sqlite.database import SqliteDatabase
 from cardbeat.errors import StartupError
 
-__all__ = ["Database", "Fence", "Lease", "Row", "Transaction", "open_database", "open_to_look", "require_driver"]
+__all__ = [
+    "Database",
+    "Lease",
+    "Row",
+    "Transaction",
+    "open_database",
+    "open_to_look",
+    "require_driver",
+]
 
 OLDEST_DRIVER: Final = (3, 2, 11)
-"""Oldest psycopg. The compiled part of older ones ignores our time limits: it keeps control while it waits."""
+"""Oldest psycopg: the compiled part of older ones ignores our time limits while it waits."""
 
 
 def open_database(folder: Path, url: str | None = None, *, stores_cards: bool = True) -> Database:
-    """The database of a data folder, made if it is missing, or the PostgreSQL database that a URL names.
+    """The database of a data folder, made if it is missing, or the PostgreSQL one of a URL.
 
-    With a URL the folder is made too, unless no cards are stored in it: then it need not be usable. Raises
-    `StartupError` for a folder or file that is not writable, damaged, someone else's or of another version, and for a
-    server that can't be reached or used. A file that exists is never replaced.
+    With a URL the folder is made too, unless no cards are stored in it: then it need not be usable.
+    Raises `StartupError` for a folder or file that is not writable, damaged, someone else's or of
+    another version, and for a server that can't be reached or used. No file is ever replaced.
     """
     if url is None:
         return SqliteDatabase(folder)
@@ -40,7 +47,7 @@ def open_database(folder: Path, url: str | None = None, *, stores_cards: bool = 
 
 
 def open_to_look(url: str) -> AbstractContextManager[Transaction]:
-    """A connection that can't write, to a PostgreSQL database in any state: with tables of any version, or without.
+    """A connection that can't write, to a PostgreSQL database in any state, also without tables.
 
     Raises `StartupError` if it can't be reached, and for a statement that fails.
     """
@@ -61,4 +68,6 @@ def require_driver() -> None:
     found = tuple(map(int, re.findall(r"\d+", psycopg.__version__)[:3]))
     # A copy without the metadata of its package says 0.0.0.0.
     if any(found) and found < OLDEST_DRIVER:
-        raise StartupError(f"psycopg {psycopg.__version__} is too old, {oldest} or newer is needed; {how}")
+        raise StartupError(
+            f"psycopg {psycopg.__version__} is too old, {oldest} or newer is needed; {how}"
+        )

@@ -1,4 +1,4 @@
-"""The table `monitor`: what the service remembers of itself over a restart, each integer under its name."""
+"""The table `monitor`: integers that the service remembers over a restart, each under its name."""
 
 from cardbeat.database import Transaction
 
@@ -9,18 +9,9 @@ def values(transaction: Transaction) -> dict[str, int]:
 
 def note(transaction: Transaction, **values: int) -> None:
     """Replace the values of these names, inside the caller's transaction."""
-    rows = ", ".join(["(?, ?)"] * len(values))
-    transaction.execute(
-        f"INSERT INTO monitor (name, value) VALUES {rows} ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        [part for item in values.items() for part in item],
-    )
-
-
-def increment(transaction: Transaction, name: str, by: int = 1) -> int:
-    """Add to the value of this name, which counts from 0, inside the caller's transaction; the new value."""
-    row = transaction.execute(
-        "INSERT INTO monitor (name, value) VALUES (?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET value = monitor.value + excluded.value RETURNING value",
-        (name, by),
-    ).fetchone()
-    return int(row[0])
+    for name, value in values.items():
+        transaction.execute(
+            "INSERT INTO monitor (name, value) VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, value),
+        )

@@ -1,62 +1,50 @@
-"""The schema of each engine: a script in its folder that makes all of it, and later ones that change it."""
+"""The versions of the tables, and the scripts that make them.
 
-import contextlib
+SQLite: from `010.sql` on each script makes all tables of a new file. A file of an older version is
+replaced by a new one that gets its rows: the columns that both have, or from version 9 what
+`from_9.sql` makes of them. So all files of a version have the same schema, however they came to be.
+`007.sql` makes version 7, `008.sql` and `009.sql` change it. PostgreSQL: `007.sql` makes all
+tables, and each later script changes them. A script that was released is never changed.
+"""
+
 from typing import Final
 
-from cardbeat.database.protocols import Transaction
+from cardbeat.database.database import Transaction
 from cardbeat.errors import StartupError
-from cardbeat.resources import read_text
+from cardbeat.files import read_text
 
-BASELINE: Final = 7
-"""The version that the first script of each engine makes. A script is named after the version that it leads to."""
-LAST_TO_MIGRATE: Final = "1.0.0"
-"""The last release that brings a database of a version before `BASELINE` up to date."""
+VERSION: Final = 10
+"""The version that this program writes."""
+OLDEST: Final = 7
+"""The oldest version that this program brings up to date."""
+WHOLE: Final = 10
+"""From this version on each script of SQLite makes all tables."""
 
-TABLES: Final = (
-    "keys",
-    "checks",
-    "alerts",
-    "monitor",
-    "tests_taken",
-    "totals_by_status",
-    "totals_by_key",
-    "moves",
-)
-"""All tables that a restore fills, each after the tables that its rows refer to."""
-NUMBERED: Final = ("keys", "checks", "alerts", "moves")
-"""Tables whose rows are numbered in the column `seq`."""
+NUMBERED: Final = ("keys", "checks", "outages", "alerts")
+"""Tables whose rows have a number, `seq`, each after the tables that its rows refer to."""
+TABLES: Final = (*NUMBERED, "monitor")
+"""All tables that a restore fills."""
 NODE_TABLES: Final = ("leases",)
-"""Tables whose rows concern only the servers that have the database open now."""
+"""Tables of PostgreSQL whose rows concern only the servers that have the database open now."""
 
 
-def newest(engine: str) -> int:
-    """The version that this program writes."""
-    return BASELINE + len(_scripts(engine)) - 1
+def script(engine: str, version: int) -> str:
+    return read_text(f"database/{engine}/{version:03}.sql")
 
 
-def missing_scripts(engine: str, found: int) -> list[tuple[int, str]]:
-    """The scripts that a database of the version `found` needs, each with its version; 0 is an empty database."""
-    return [(version, script) for version, script in enumerate(_scripts(engine), BASELINE) if version > found]
-
-
-def require_known(engine: str, found: int, place: str) -> None:
-    """Raise `StartupError` for a version that this program can't use. `place` names the database in the sentence."""
-    if found > newest(engine):
-        raise StartupError(f"{place} was written by a newer cardbeat (schema {found}); run that version")
-    if found < BASELINE:
-        older = f"{place} was written by an older cardbeat (schema {found}), and {LAST_TO_MIGRATE} is the last version"
-        raise StartupError(f"{older} that brings it up to date; start that one once, then this one")
+def require_known(found: int, place: str) -> None:
+    """Raise `StartupError` for a version that can't be used. `place` names the database in it."""
+    if found > VERSION:
+        newer = f"{place} was written by a newer cardbeat (schema {found})"
+        raise StartupError(f"{newer}; run that version")
+    if found < OLDEST:
+        raise StartupError(
+            f"{place} was written by an older cardbeat (schema {found}), and 1.0.0 is the last"
+            " version that brings it up to date; start that one once, then this one"
+        )
 
 
 def last_moment(connection: Transaction) -> int:
     """The latest Unix time that serving has noted in a database, 0 without any."""
-    (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
-    return int(latest or 0)
-
-
-def _scripts(engine: str) -> list[str]:
-    scripts: list[str] = []
-    with contextlib.suppress(OSError):
-        while True:
-            scripts.append(read_text(f"database/{engine}/{BASELINE + len(scripts):03}.sql"))
-    return scripts
+    latest = "SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'"
+    return int(connection.execute(latest).fetchone()[0] or 0)

@@ -1,13 +1,17 @@
-"""A check as a value, and the validation of the fields that callers set. Pure: no database, no clock."""
+"""A check as a value, and the validation of the fields that callers set.
+
+Pure: no database, no clock.
+"""
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from cardbeat.characters import first_control_of_direction, first_seen
 from cardbeat.clock import time_or_none, utc_text
-from cardbeat.errors import Invalid
+from cardbeat.errors import Invalid, unknown_fields
+from cardbeat.text import first_control_of_direction, first_seen
 
 NAME_CHARACTERS = 100
 LONGEST_SECONDS = 31_536_000
@@ -21,7 +25,25 @@ SNOOZE_SECONDS = range(60, 7_776_001)
 """A snooze lasts at most 90 days."""
 
 SHORT_ID_CHARACTERS = 12
-"""Of a check's id, where the whole must not be told: too many to be those of another check, too few to ping with."""
+"""Of an id where the whole must not be told: enough to tell checks apart, too few to ping."""
+
+TOLD = (
+    "id",
+    "name",
+    "period_seconds",
+    "grace_seconds",
+    "status",
+    "last_ping_at",
+    "deadline_at",
+    "ping_count",
+    "created_at",
+    "updated_at",
+    "version",
+    "failed_at",
+    "snoozed_until",
+    "repeat_seconds",
+)
+"""The members of a check that its alerts tell."""
 
 RefusedUrl = Callable[[str], str | None]
 """Returns a sentence that says why a webhook URL is refused; None for a good URL."""
@@ -40,12 +62,13 @@ class Settings(NamedTuple):
 class Check(NamedTuple):
     """One row of `checks`; all times are Unix seconds.
 
-    `status` is `on_time` or `overdue`. The deadline counts from `clock_from`: the last ping (before the first ping, the
-    creation) plus any credit for downtime of the monitor, or the end of a snooze if later. `outage` counts how
-    often the check turned overdue; the last time was at `overdue_at`, for the reason `late` or `failed`, when the
-    deadline was `overdue_deadline_at`. `delivery` is `ok` if the receiver took the last attempt, `failing` if not, None
-    before the first attempt. `failed_at` is when the job last signalled failure, None after the next ping. Pings,
-    failures and attempts change neither `version` nor `updated_at`.
+    `status` is `on_time` or `overdue`. The deadline counts from `clock_from`: the last ping
+    (before the first ping, the creation) plus any credit for downtime of the monitor, or the end of
+    a snooze if later. `outage` counts how often the check turned overdue; the last time was at
+    `overdue_at`, for the reason `late` or `failed`, when the deadline was `overdue_deadline_at`.
+    `delivery` is `ok` if the receiver took the last attempt, `failing` if not, None before the
+    first attempt. `failed_at` is when the job last signalled failure, None after the next ping.
+    Pings, failures and attempts change neither `version` nor `updated_at`.
     """
 
     seq: int
@@ -78,8 +101,13 @@ class Check(NamedTuple):
         return cls._make(_columns_of(row))
 
     def as_of(self, now: float) -> "Check":
-        """The check as it is at this Unix second: a snooze ends at `clock_from`, and one that has ended is none."""
-        until = self.clock_from if now < self.clock_from <= (self.snoozed_until or 0) else None
+        """The check as it is at this Unix second.
+
+        A snooze ends at `clock_from`, and one that has ended is none.
+        """
+        until = None
+        if now < self.clock_from <= (self.snoozed_until or 0):
+            until = self.clock_from
         return self._replace(snoozed_until=until)
 
     def as_json(self, base_url: str) -> dict[str, Any]:
@@ -110,41 +138,69 @@ class Check(NamedTuple):
         return self.id[:SHORT_ID_CHARACTERS]
 
     def as_read(self, host_of: Callable[[str], str]) -> dict[str, Any]:
-        """The check as a read-only key sees it: nothing in it lets the reader ping, or post to the receiver."""
-        told = {**self.as_json(""), "id": self.short_id, "ping_url": None}
-        return told if self.webhook_url is None else {**told, "webhook_url": host_of(self.webhook_url)}
+        """The check as a read-only key sees it.
+
+        Nothing in it lets the reader ping, or post to the receiver.
+        """
+        told = self.as_json("") | {"id": self.short_id, "ping_url": None}
+        if self.webhook_url is not None:
+            told["webhook_url"] = host_of(self.webhook_url)
+        return told
 
     def as_told(self) -> dict[str, Any]:
-        """The check as alerts show it: third parties read them, and must know neither its URLs nor who pings it."""
-        return {name: value for name, value in self.as_json("").items() if name not in ("webhook_url", "ping_url")}
+        """The check as alerts show it to third parties: these members, and no other."""
+        shown = self.as_json("")
+        return {name: shown[name] for name in TOLD}
 
 
 COLUMNS = Check._fields
 _columns_of = itemgetter(*COLUMNS)
 
 
-def validated(values: Mapping[str, Any], min_period_seconds: int, refused_url: RefusedUrl) -> Settings:
+def validated(
+    values: Mapping[str, Any], min_period_seconds: int, refused_url: RefusedUrl
+) -> Settings:
     """The fields in `values`, validated: a POST's body, or a check's fields with a PATCH merged in.
 
-    Raises `Invalid` for the first wrong field.
+    Raises `Invalid`, which names all wrong fields.
     """
-    for field in REQUIRED:
-        if values.get(field) is None:
-            raise Invalid("missing_field", field=field)
-    return Settings(
-        _name(values["name"]),
-        _whole_number(values, "period_seconds", range(min_period_seconds, LONGEST_SECONDS + 1)),
-        _whole_number(values, "grace_seconds", range(LONGEST_SECONDS + 1)),
-        _webhook_url(values.get("webhook_url"), refused_url),
-        None if values.get("repeat_seconds") is None else _whole_number(values, "repeat_seconds", REPEAT_SECONDS),
-    )
+    periods = range(min_period_seconds, LONGEST_SECONDS + 1)
+    graces = range(LONGEST_SECONDS + 1)
+    rules: dict[str, Callable[[Any], Any]] = {
+        "name": _name,
+        "period_seconds": partial(_whole_number, "period_seconds", periods),
+        "grace_seconds": partial(_whole_number, "grace_seconds", graces),
+        "webhook_url": partial(_webhook_url, refused_url),
+        "repeat_seconds": partial(_whole_number, "repeat_seconds", REPEAT_SECONDS),
+    }
+    return Settings(**_all_valid(values, rules, REQUIRED))
 
 
 def validated_snooze(values: Mapping[str, Any]) -> int:
     """The seconds of a snooze in the body of a PUT. Raises `Invalid`."""
-    if values.get("seconds") is None:
-        raise Invalid("missing_field", field="seconds")
-    return _whole_number(values, "seconds", SNOOZE_SECONDS)
+    rules = {"seconds": partial(_whole_number, "seconds", SNOOZE_SECONDS)}
+    return int(_all_valid(values, rules, ["seconds"])["seconds"])
+
+
+def _all_valid(
+    values: Mapping[str, Any], rules: Mapping[str, Callable[[Any], Any]], required: Collection[str]
+) -> dict[str, Any]:
+    """What the rule of each field makes of its value; None where that is null or missing."""
+    valid: dict[str, Any] = {}
+    wrong: list[Invalid] = []
+    for field, rule in rules.items():
+        value = values.get(field)
+        if value is None and field in required:
+            wrong.append(Invalid("missing_field", field=field))
+            continue
+        try:
+            valid[field] = None if value is None else rule(value)
+        except Invalid as invalid:
+            wrong.append(invalid)
+    wrong += unknown_fields(values, rules)
+    if wrong:
+        raise Invalid.of_all(wrong)
+    return valid
 
 
 def _name(value: Any) -> str:
@@ -166,19 +222,18 @@ def _name(value: Any) -> str:
     raise Invalid("invalid_field", f"The field name must {wrong}.", field="name")
 
 
-def _whole_number(values: Mapping[str, Any], field: str, among: range) -> int:
-    value = values[field]
+def _whole_number(field: str, among: range, value: Any) -> int:
     # `type`, because True is an int to isinstance.
     if type(value) is not int or value not in among:
         raise Invalid("invalid_field", field=field, least=among[0], most=among[-1])
-    return value
+    return int(value)
 
 
-def _webhook_url(value: Any, refused_url: RefusedUrl) -> str | None:
-    if value is None:
-        return None
+def _webhook_url(refused_url: RefusedUrl, value: Any) -> str:
     if not isinstance(value, str):
-        raise Invalid("invalid_field", "The field webhook_url must be a string or null.", field="webhook_url")
+        raise Invalid(
+            "invalid_field", "The field webhook_url must be a string or null.", field="webhook_url"
+        )
     if sentence := refused_url(value):
         raise Invalid("invalid_field", sentence, field="webhook_url")
     return value

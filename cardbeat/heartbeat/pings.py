@@ -1,118 +1,194 @@
-"""Writes pings and failures to the table `checks`, all that wait for the same commit together."""
+"""What jobs signal: pings and failures. All that wait for the same commit share few statements."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from enum import Enum
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+from cardbeat.clock import Clock
 from cardbeat.database import Database, Row, Transaction
-from cardbeat.heartbeat.transitions import TURNED, Turned
+from cardbeat.heartbeat import outages
+from cardbeat.heartbeat.alerts import message, recording
+from cardbeat.heartbeat.transitions import OVERDUE, RECOVERED, TURNED, Turned, note
+from cardbeat.jobs.future import Future
 
 _HAS_KEY = "EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
 """The key of a check is not revoked."""
 
 
-class Signal(Enum):
-    """What a job tells. `OTHER` changes nothing: that it starts, or a line of its log."""
+class Told(NamedTuple):
+    """The outcome of a signal: the check's status, and its deadline in Unix seconds.
 
-    PING = "ping"
-    FAILURE = "failure"
-    OTHER = "other"
-
-
-def in_order(signals: Sequence[tuple[str, Signal]]) -> Iterable[tuple[Signal, Sequence[int]]]:
-    """Their places, by signal, in at most one part for each signal: in a part no check has two signals.
-
-    All came at once, so those of a check may count in any order that ends with the last one: with equal ones together,
-    a check turns at most twice, however many there are. Nearly always all are equal.
+    `recovered` if it ended an outage. `subject` is the check's name in the log if it turned the
+    check, empty for most.
     """
-    kinds = [signal for _, signal in signals]
-    if kinds.count(kinds[0]) == len(kinds):
-        return [(kinds[0], range(len(kinds)))]
-    told = dict[str, list[Signal]]()
-    for check_id, signal in signals:
-        told[check_id] = [*(kind for kind in told.get(check_id, ()) if kind is not signal), signal]
-    parts = [defaultdict[Signal, list[int]](list) for _ in Signal]
-    for place, (check_id, signal) in enumerate(signals):
-        parts[told[check_id].index(signal)][signal].append(place)
-    return [each for part in parts for each in part.items()]
+
+    status: str
+    deadline_at: int
+    recovered: bool = False
+    subject: str = ""
 
 
-def lock(database: Database, transaction: Transaction, signals: Sequence[tuple[str, Signal]]) -> None:
-    """Lock the checks that a group of signals changes, before the first of them is changed.
+class Pings:
+    """Takes signals of jobs, in any thread, without waiting.
 
-    All transactions lock rows of `checks` by `seq`, and those of the totals, which a check that turns changes, after
-    them: else two nodes could wait for each other, and both stand still until the server notices, a second later.
+    Each method returns a future that is set once the signal is on disk. Its result is None if
+    there is no such check. `client` is who takes turns with others. `wake` is called after a
+    commit that stored alerts.
     """
-    unique = list(dict.fromkeys(check_id for check_id, signal in signals if signal is not Signal.OTHER))
-    if len(unique) > 1:
-        ids = _padded(unique)
-        database.lock(transaction, f"SELECT seq FROM checks WHERE id IN ({_marks(ids)}) ORDER BY seq", ids)
+
+    def __init__(self, database: Database, clock: Clock, wake: Callable[[], None]) -> None:
+        self._database = database
+        self._clock = clock
+        self._wake = wake
+        database.ping_listeners.append(self._tell_turned)
+
+    def ping(self, check_id: str, client: str = "") -> Future[Told | None]:
+        """Record a ping. It ends an outage, and stores an alert of that."""
+        return self._database.write_ping(self._ping, check_id, client)
+
+    def fail(self, check_id: str, client: str = "") -> Future[Told | None]:
+        """Record that a job failed. It turns a check overdue at once, unless that is snoozed."""
+        return self._database.write_ping(self._fail, check_id, client)
+
+    def look(self, check_id: str, client: str = "") -> Future[Told | None]:
+        """Change nothing: a job has started, or sends a line of its log."""
+        return self._database.write_ping(_look, check_id, client, stores=False)
+
+    def _ping(self, transaction: Transaction, check_ids: list[str]) -> list[Told | None]:
+        # Read in the writer, which makes groups one after another: the later ping is not earlier.
+        now = int(self._clock())
+        self._lock(transaction, check_ids)
+        found = {}
+        overdue = []
+        for check_id, status, deadline_at in _note_pings(transaction, check_ids, now):
+            found[check_id] = Told("on_time", deadline_at)
+            if status == "overdue":
+                overdue.append(check_id)
+        recovered = _turn_back(transaction, overdue) if overdue else []
+        outages.end(transaction, recovered, now)
+        recording.record(transaction, message.RECOVERED, recovered, now)
+        return _outcomes(check_ids, found, recovered)
+
+    def _fail(self, transaction: Transaction, check_ids: list[str]) -> list[Told | None]:
+        now = int(self._clock())
+        self._lock(transaction, check_ids)
+        found = {}
+        on_time = []
+        for check_id, status, deadline_at in _note_failures(transaction, check_ids, now):
+            found[check_id] = Told(status, deadline_at)
+            if status == "on_time":
+                on_time.append(check_id)
+        failed = _turn_overdue(transaction, on_time, now) if on_time else []
+        outages.begin(transaction, failed)
+        recording.record(transaction, message.OVERDUE, failed, now)
+        for check in failed:
+            found[check.id] = Told("overdue", check.deadline_at)
+        return _outcomes(check_ids, found, failed)
+
+    def _lock(self, transaction: Transaction, check_ids: list[str]) -> None:
+        """Lock the checks before the first of them is changed.
+
+        All transactions lock rows of `checks` by `seq`: so two nodes never wait for each other.
+        """
+        ids = _unique(check_ids)
+        if len(ids) > 1:
+            sql = f"SELECT seq FROM checks WHERE id IN ({_marks(ids)}) ORDER BY seq"
+            self._database.lock(transaction, sql, ids)
+
+    def _tell_turned(self, outcomes: list[Told]) -> None:
+        """Have the alerts of stored signals sent, and log their transitions."""
+        turned = [told for told in outcomes if told.subject]
+        if turned:
+            self._wake()
+            note(RECOVERED, [told.subject for told in turned if told.recovered])
+            note(OVERDUE, [told.subject for told in turned if not told.recovered])
 
 
-def note_pings(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
-    """Record pings at this Unix second; the rows `id`, `status`, `deadline_at` of the checks that exist.
+def _look(transaction: Transaction, check_ids: list[str]) -> list[Told | None]:
+    ids = _unique(check_ids)
+    sql = f"SELECT id, status, deadline_at FROM checks WHERE id IN ({_marks(ids)}) AND {_HAS_KEY}"
+    rows = transaction.execute(sql, ids).fetchall()
+    found = {check_id: Told(status, deadline_at) for check_id, status, deadline_at in rows}
+    return [found.get(check_id) for check_id in check_ids]
 
-    The status is the one before the ping. Call `lock` before, and `turn_back` for overdue checks.
+
+def _outcomes(
+    check_ids: list[str], found: dict[str, Told], checks: list[Turned]
+) -> list[Told | None]:
+    """What each signal is told. Of several signals of one check only the first has turned it."""
+    turned = {}
+    for check in checks:
+        status = found[check.id].status
+        turned[check.id] = Told(status, check.deadline_at, status == "on_time", check.subject)
+    return [turned.pop(check_id, None) or found.get(check_id) for check_id in check_ids]
+
+
+def _note_pings(transaction: Transaction, check_ids: list[str], now: int) -> list[Row]:
+    """Record pings; the rows `id`, `status`, `deadline_at` of the checks that exist.
+
+    The status is the one before the ping.
     """
-    unique = list(dict.fromkeys(check_ids))
-    if len(unique) == len(check_ids):
-        return _note(transaction, unique, 1, now)
     by_number = defaultdict(list)
     for check_id, number in Counter(check_ids).items():
         by_number[number].append(check_id)
-    return [row for number, ids in by_number.items() for row in _note(transaction, ids, number, now)]
+    rows = []
+    for number, ids in by_number.items():
+        rows += _add_pings(transaction, _unique(ids), number, now)
+    return rows
 
 
-def note_failures(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
-    """Record failures at this Unix second, as `note_pings` does. Call `turn_overdue` for checks that are on time."""
-    ids = _padded(list(dict.fromkeys(check_ids)))
+def _add_pings(transaction: Transaction, ids: list[str], number: int, now: int) -> list[Row]:
+    """Record so many pings of each check. A snooze goes on: the next ping is due after it."""
     return transaction.execute(
-        f"UPDATE checks SET failed_at = ? WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
+        "UPDATE checks SET"
+        " clock_from = CASE WHEN clock_from > ? AND clock_from <= snoozed_until"
+        " THEN clock_from ELSE ? END,"
+        " last_ping_at = ?, ping_count = ping_count + ?, failed_at = NULL"
+        f" WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
+        (now, now, now, number, *ids),
+    ).fetchall()
+
+
+def _turn_back(transaction: Transaction, ids: list[str]) -> list[Turned]:
+    sql = (
+        "UPDATE checks SET status = 'on_time', remind_at = NULL"
+        f" WHERE status = 'overdue' AND id IN ({_marks(ids)}) {TURNED}"
+    )
+    return [Turned(*row) for row in transaction.execute(sql, ids)]
+
+
+def _note_failures(transaction: Transaction, check_ids: list[str], now: int) -> list[Row]:
+    """Record failures; rows as of `_note_pings`."""
+    ids = _unique(check_ids)
+    return transaction.execute(
+        f"UPDATE checks SET failed_at = ? WHERE id IN ({_marks(ids)}) AND {_HAS_KEY}"
+        " RETURNING id, status, deadline_at",
         (now, *ids),
     ).fetchall()
 
 
-def turn_overdue(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Turned]:
-    """Turn checks overdue that failed and are not snoozed."""
+def _turn_overdue(transaction: Transaction, ids: list[str], now: int) -> list[Turned]:
+    """Turn checks overdue that are on time and not snoozed."""
     sql = (
-        "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?, overdue_deadline_at = deadline_at,"
-        " overdue_reason = 'failed', remind_at = ? + repeat_seconds"
-        f" WHERE status = 'on_time' AND id IN ({_marks(check_ids)})"
-        f" AND (snoozed_until IS NULL OR clock_from <= ? OR clock_from > snoozed_until) {TURNED}"
+        "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?,"
+        " overdue_deadline_at = deadline_at, overdue_reason = 'failed',"
+        " remind_at = ? + repeat_seconds"
+        f" WHERE status = 'on_time' AND id IN ({_marks(ids)})"
+        " AND (snoozed_until IS NULL OR clock_from <= ? OR clock_from > snoozed_until)"
+        f" {TURNED}"
     )
-    return [Turned(*row) for row in transaction.execute(sql, (now, now, *check_ids, now))]
+    return [Turned(*row) for row in transaction.execute(sql, (now, now, *ids, now))]
 
 
-def look_at(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
-    """The rows `id`, `status`, `deadline_at` of these checks."""
-    sql = f"SELECT id, status, deadline_at FROM checks WHERE id IN ({_marks(check_ids)}) AND {_HAS_KEY}"
-    return transaction.execute(sql, check_ids).fetchall()
+def _unique(check_ids: Sequence[str]) -> list[str]:
+    """The ids, each once, the last one repeated up to a power of two.
 
-
-def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Turned]:
-    """Turn overdue checks to on time."""
-    sql = (
-        "UPDATE checks SET status = 'on_time', remind_at = NULL"
-        f" WHERE status = 'overdue' AND id IN ({_marks(check_ids)}) {TURNED}"
-    )
-    return [Turned(*row) for row in transaction.execute(sql, check_ids)]
-
-
-def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) -> list[Row]:
-    """Record `pings` pings of each of these checks. A snooze goes on: the next ping is expected after it."""
-    ids = _padded(check_ids)
-    return transaction.execute(
-        "UPDATE checks SET clock_from = CASE WHEN clock_from > ? AND clock_from <= snoozed_until THEN clock_from"
-        " ELSE ? END,"
-        " last_ping_at = ?, ping_count = ping_count + ?, failed_at = NULL"
-        f" WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
-        (now, now, now, pings, *ids),
-    ).fetchall()
-
-
-def _padded(check_ids: list[str]) -> list[str]:
-    """The ids, the last one repeated up to a power of two: so that few different statements have to be prepared."""
-    return check_ids + check_ids[-1:] * ((1 << (len(check_ids) - 1).bit_length()) - len(check_ids))
+    So few different statements have to be prepared: of 5 ids it returns 8.
+    """
+    ids = list(dict.fromkeys(check_ids))
+    while len(ids) & (len(ids) - 1):
+        ids.append(ids[-1])
+    return ids
 
 
 def _marks(values: Sequence[object]) -> str:

@@ -1,97 +1,136 @@
-"""The sweep: marks the checks whose deadline has passed as overdue, and reminds of those that are, by alerts."""
+"""The sweep: what the monitor does every minute.
+
+1. How long since the last sweep? If the monitor was away, or its clock was set, it first moves the
+   clocks of checks: jobs are not blamed for pings that nothing could take (`_move`).
+2. Mark the checks whose deadline has passed as overdue, each together with its alert.
+3. Remind of checks that stay overdue.
+
+Each step is one write of a bounded number of rows, which also stores the time as `last_sweep_at`.
+"""
 
 import contextlib
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cardbeat.clock import Clock
-from cardbeat.concurrency.threads import BackgroundThread
-from cardbeat.database import Database, Fence, Transaction, monitor
-from cardbeat.errors import LeaseLost, Unavailable
-from cardbeat.heartbeat.credit import CREDIT_BATCH, INTERVAL, Credit, Moment, tell
-from cardbeat.heartbeat.outbox import alert
-from cardbeat.heartbeat.outbox.alerts import Alerts
-from cardbeat.heartbeat.transitions import OVERDUE, TURNED, Turned, note, subject_of
+from cardbeat.database import Database, Lease, Transaction, monitor
+from cardbeat.errors import LeaseLost
+from cardbeat.heartbeat import outages
+from cardbeat.heartbeat.alerts import message, recording
+from cardbeat.heartbeat.transitions import OVERDUE, TURNED, Turned, note
+from cardbeat.jobs.background import BackgroundThread
 
-SWEEP_BATCH = 250
+log = logging.getLogger(__name__)
+
+MARKED_AT_ONCE = 250
 """Most checks that one write marks. Bounds how long a ping waits for that write."""
-LOCKED_SECONDS = 1.0
-"""Pause after a sweep that left out checks, because another session was writing to them."""
-SWEEPS = "sweeps"
-"""Name of the count of finished sweeps in the table `monitor`."""
+MOVED_AT_ONCE = 5000
+"""Most checks whose clocks one write moves."""
+SHORTEST_OUTAGE_SECONDS = 2
+"""Times are whole seconds, so shorter gaps may be no gaps."""
+TAKEOVER_SECONDS = 12
+"""Where several nodes share the database: how long after the last renewal of a killed node another
+one sweeps. All nodes take pings then, so this is no outage."""
 POLL_SECONDS = 0.25
 """Interval at which a process without the lease looks for it."""
 
+LAST_SWEEP = "last_sweep_at"
+GAP = "credit_gap"
+UNTIL = "credit_until"
+AFTER = "credit_after"
+"""Names in the table `monitor`. The last three stand there while clocks are being moved: by how
+many seconds, when that was noticed, and the `seq` of the last check that is done."""
 
-def _either(on_time: str, overdue: str) -> str:
-    return f"CASE WHEN status = 'on_time' THEN {on_time} ELSE {overdue} END"
-
-
-_DUE_AT = _either("deadline_at", "remind_at")
+_DUE_AT = "CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END"
 """The expression of the index `checks_due`."""
 _DUE = (
     f"SELECT seq FROM checks WHERE {_DUE_AT} < ?"
     # The checks of a revoked key wait for their removal.
-    f" AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY {_DUE_AT} LIMIT ?"
+    " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL)"
+    f" ORDER BY {_DUE_AT} LIMIT ?"
 )
-"""The checks that are due the longest."""
-_NEXT_REMINDER = "remind_at + ((? - remind_at) / repeat_seconds + 1) * repeat_seconds"
-_MARK = (
-    f"UPDATE checks SET status = 'overdue', outage = outage + {_either('1', '0')},"
-    f" overdue_at = {_either('?', 'overdue_at')}, remind_at = {_either('? + repeat_seconds', _NEXT_REMINDER)},"
-    f" overdue_deadline_at = {_either('deadline_at', 'overdue_deadline_at')},"
-    f""" overdue_reason = {_either("'late'", "overdue_reason")}"""
+_TURN = (
+    "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?,"
+    " overdue_deadline_at = deadline_at, overdue_reason = 'late', remind_at = ? + repeat_seconds"
+)
+_NEXT_REMINDER = (
+    # Those that were due earlier too are skipped.
+    "UPDATE checks SET"
+    " remind_at = remind_at + ((? - remind_at) / repeat_seconds + 1) * repeat_seconds"
+)
+
+_CREDIT = (
+    "UPDATE checks SET clock_from ="
+    " CASE WHEN clock_from + :gap < :until THEN clock_from + :gap ELSE :until END"
+    " WHERE seq > :after AND seq <= :last AND status = 'on_time' AND clock_from <= :until"
+)
+_SET_BACK = (
+    "UPDATE checks SET clock_from = :until"
+    " WHERE seq > :after AND seq <= :last AND status = 'on_time' AND clock_from > :until"
+    " AND (snoozed_until IS NULL OR clock_from > snoozed_until)",
+    "UPDATE checks SET remind_at = :until + repeat_seconds"
+    " WHERE seq > :after AND seq <= :last AND remind_at > :until + repeat_seconds"
+    " AND (snoozed_until IS NULL OR snoozed_until <= :until)",
 )
 
 
 class Step(NamedTuple):
-    """One write: the checks it marked, as the log names them, and how many it reminded of. `is_last` if it was all."""
+    """One write: the checks it marked, as the log names them; whether it stored alerts.
+
+    `is_last` if no check is left to be marked. `gap` is the number of seconds by which clocks are
+    going to be moved, 0 for most.
+    """
 
     overdue: list[str]
-    reminded: int
-    is_last: bool
+    has_alerts: bool = False
+    is_last: bool = False
+    gap: int = 0
 
 
 class Sweep:
     """Sweeps at the start and then every `sweep_seconds`, in a thread of its own.
 
-    With a `fence` it sweeps only while this process holds the lease. `wake` is called after each commit that stored
-    alerts, `after` after each sweep that was not interrupted. `last_duration_seconds` is None until a sweep finished.
+    With a `fence` it sweeps only while this process holds the lease. `wake` is called after each
+    commit that stored alerts, `after` after each finished sweep. `last_duration_seconds` is None
+    until a sweep finished.
     """
 
     def __init__(
         self,
         database: Database,
         clock: Clock,
-        alerts: Alerts,
         wake: Callable[[], None],
         sweep_seconds: float,
         *,
         after: Callable[[], None] | None = None,
         monotonic: Clock = time.monotonic,
-        fence: Fence | None = None,
-        batch: int = SWEEP_BATCH,
-        credit_batch: int = CREDIT_BATCH,
+        fence: Lease | None = None,
+        marked_at_once: int = MARKED_AT_ONCE,
+        moved_at_once: int = MOVED_AT_ONCE,
     ) -> None:
         self._database = database
-        self._alerts = alerts
+        self._clock = clock
         self._wake = wake
         self._sweep_seconds = sweep_seconds
         self._after = after
         self._monotonic = monotonic
         self._fence = fence
-        self._batch = batch
-        self.credit = Credit(database, clock, monotonic, sweep_seconds, fence, batch=credit_batch)
-        self._thread = BackgroundThread("sweep", self.sweep_or_look, sweep_seconds, monotonic=monotonic)
+        self._marked_at_once = marked_at_once
+        self._moved_at_once = moved_at_once
+        self._outage_seconds = max(2 * sweep_seconds, SHORTEST_OUTAGE_SECONDS)
+        if fence is not None:
+            self._outage_seconds += TAKEOVER_SECONDS
+        self._thread = BackgroundThread(
+            "sweep", self.sweep_or_look, sweep_seconds, monotonic=monotonic
+        )
         # Used by the sweep's thread alone.
-        self._has_skipped = False
-        self._sweeps_seen: int | None = None
-        self._moment_seen: int | None = None
+        self._seen: int | None = None
         # Written by that thread, read by any.
-        self._interval = 0
-        """The interval of another process that sweeps, 0 if this one does."""
         self._ended_at = monotonic()
+        self.finished = 0
+        """Sweeps that this process has finished."""
         self.last_duration_seconds: float | None = None
 
     def start(self) -> None:
@@ -101,115 +140,154 @@ class Sweep:
 
     def stop(self, seconds: float | None = None) -> bool:
         """End the thread after its present write; False if that takes longer than `seconds`."""
-        if not self._thread.stopping.is_set():
-            self._thread.stop(0)
-            # Do not wait for this write: a database that can't be written must not delay the stop of the service.
-            moment = self.credit.moment()
-            with contextlib.suppress(Unavailable):
-                stop = self._database.write_later(lambda transaction: self.credit.note_stop(transaction, moment))
-                stop.then(tell)
         return self._thread.stop(seconds)
 
     def age_seconds(self) -> float:
-        """Seconds since a sweep finished, in this or another process; before the first one, since the start."""
+        """Seconds since a sweep, of this or another process; before the first, since the start."""
         return max(0.0, self._monotonic() - self._ended_at)
 
     def healthy(self) -> bool:
-        """Whether a sweep has finished within three intervals, of the process that sweeps if that has longer ones."""
-        return self.age_seconds() <= 3 * max(self._sweep_seconds, self._interval)
-
-    def sweep_once(self, moment: Moment | None = None) -> int:
-        """Mark all checks that are due at `moment` (by default now) as overdue, and remind; returns how many it marked.
-
-        Stops early if a credit becomes due, after an outage or a jump of the wall clock. The next sweep goes on.
-        """
-        started = self._monotonic()
-        moment = moment or self.credit.moment()
-        marked, self._has_skipped = 0, False
-        while not self._thread.stopping.is_set():
-            step = self.credit.write(lambda transaction: self._mark_overdue(transaction, moment))
-            if step is None:
-                break
-            marked += len(step.overdue)
-            if step.overdue or step.reminded:
-                self._wake()
-            note(OVERDUE, step.overdue)
-            if step.is_last:
-                self._ended_at = self._monotonic()
-                self.last_duration_seconds = self._ended_at - started
-                break
-        return marked
-
-    def _mark_overdue(self, transaction: Transaction, moment: Moment) -> Step | None:
-        """Mark one batch, store its alerts and reminders in one transaction. None if a credit has to be given first.
-
-        If the wall clock has not jumped until now, it was right for all pings stored before: they read it inside
-        transactions too. The jump is checked here because another process may have given the credit for it already.
-        """
-        # Most sweeps find nothing: then look only, which is quicker, and over a server saves a round trip.
-        is_empty = transaction.execute(_DUE, (moment.wall, 1)).fetchone() is None
-        if not self.credit.note(transaction, counting=SWEEPS if is_empty else None) or self.credit.jumped_since(moment):
-            return None
-        if is_empty:
-            return Step([], 0, is_last=True)
-        turned, is_last = self._mark(transaction, moment.wall)
-        # No reminder is due in the second in which an outage begins.
-        marked = [check for check in turned if check.overdue_at == moment.wall]
-        reminded = [check for check in turned if check.overdue_at != moment.wall]
-        for alert_type, some in (alert.OVERDUE, marked), (alert.REMINDER, reminded):
-            self._alerts.record(transaction, alert_type, some, moment.wall)
-        return Step([subject_of(check.id, check.key_prefix) for check in marked], len(reminded), is_last)
-
-    def _mark(self, transaction: Transaction, now: int) -> tuple[list[Turned], bool]:
-        """Mark one batch; its checks, and whether it is known that no more can be marked now.
-
-        With several writers the rows are locked first. Rows that another session holds are left for the next sweep,
-        because they may be held for hours. With one writer a single statement is enough, and quicker: for each row read
-        the interpreter may switch to another thread.
-        """
-        if self._fence is None:
-            rows = _marked(transaction, _DUE, (now, self._batch), now)
-            return rows, len(rows) < self._batch
-        if due := self._database.lock_free(transaction, _DUE, (now, self._batch)):
-            return _marked(transaction, ", ".join("?" * len(due)), due, now), False
-        # Another session holds the rows that are left. If they were pinged just now, the next sweep is early in vain.
-        self._has_skipped = True
-        monitor.increment(transaction, SWEEPS)
-        return [], True
+        """Whether a sweep has finished within three intervals."""
+        return self.age_seconds() <= 3 * self._sweep_seconds
 
     def sweep_or_look(self) -> float:
-        """Sweep with the lease; without it, look whether another process sweeps. Seconds until the next call."""
+        """Sweep with the lease; without it, look whether another process sweeps.
+
+        Returns the seconds until the next call.
+        """
         if self._fence is not None and not self._fence.held():
             self._look()
             return POLL_SECONDS
-        self._interval = 0
+        finished = self.finished
         try:
-            self.sweep_once(self.credit.give_due(self._thread.stopping))
-            if self._after is not None and not self._thread.stopping.is_set():
-                self._after()
+            self.sweep_once()
         except LeaseLost:
             return POLL_SECONDS
-        return min(LOCKED_SECONDS, self._sweep_seconds) if self._has_skipped else self._sweep_seconds
+        if self._after is not None and self.finished > finished:
+            self._after()
+        return self._sweep_seconds
 
     def _look(self) -> None:
-        """Note when another process has finished a sweep, by this process's clock: machines' wall clocks may differ."""
+        """Note when another process has swept, by this process's clock."""
         # The database logs why it can't be read.
         with contextlib.suppress(Exception), self._database.read() as connection:
-            noted = monitor.values(connection)
-            sweeps, self._interval = noted.get(SWEEPS, 0), noted.get(INTERVAL, 0)
-            if sweeps != self._sweeps_seen:
-                self._sweeps_seen, self._ended_at = sweeps, self._monotonic()
-            # Stored also by a sweep that fails, while pings are stored.
-            if (stored_at := noted.get("last_sweep_at")) != self._moment_seen:
-                self._moment_seen = stored_at
-                self.credit.swept()
+            seen = monitor.values(connection).get(LAST_SWEEP)
+            if seen != self._seen:
+                self._seen = seen
+                self._ended_at = self._monotonic()
+
+    def sweep_once(self) -> int:
+        """Mark all checks that are due as overdue, and remind; returns how many it marked.
+
+        It does nothing if a ping was refused for want of the database since the last sweep: the
+        next one then finds that nothing could be taken since the one before.
+        """
+        if self._database.pings_refused:
+            self._database.pings_refused = False
+            log.warning("pings were refused since the last sweep, so this one is left out")
+            return 0
+        started = self._monotonic()
+        marked = 0
+        while not self._thread.stopping.is_set():
+            step = self._database.write(self._step)
+            marked += len(step.overdue)
+            if step.has_alerts:
+                self._wake()
+            note(OVERDUE, step.overdue)
+            _tell_gap(step.gap)
+            if step.is_last:
+                self._ended_at = self._monotonic()
+                self.last_duration_seconds = self._ended_at - started
+                self.finished += 1
+                break
+        return marked
+
+    def _step(self, transaction: Transaction) -> Step:
+        """One write of a sweep. While clocks have to be moved, no check is marked."""
+        if self._fence is not None:
+            self._fence.confirm(transaction)
+        now = int(self._clock())
+        noted = monitor.values(transaction)
+        if GAP in noted:
+            self._move(transaction, noted)
+            return Step([])
+        gap = now - noted.get(LAST_SWEEP, now)
+        if 0 <= gap <= self._outage_seconds:
+            monitor.note(transaction, **{LAST_SWEEP: now})
+            return self._mark(transaction, now)
+        monitor.note(transaction, **{GAP: gap, UNTIL: now, AFTER: 0})
+        if gap < 0:
+            _set_alerts_back(transaction, gap, now)
+        return Step([], gap=gap)
+
+    def _move(self, transaction: Transaction, noted: dict[str, int]) -> None:
+        """Move the clocks of the next checks, after an outage or after the clock was set.
+
+        The gap since the last sweep is all that counts. Example: away from noon to 3 p.m.; a check
+        whose clock runs from 11.50 gets 2.50, so it has as much time left as it had. One that was
+        pinged since the restart gets 3, and no clock passes that. A check that was overdue stays
+        so.
+
+        If the clock was set back, clocks that run from a time to come start now. An alert may be
+        late by as much as that, but none is false.
+
+        `last_sweep_at` is stored with the last of them: until then it is the time before the gap.
+        A process that is killed in between leaves the rest to the next one, and a further gap is
+        found then.
+        """
+        values = {"gap": noted[GAP], "until": noted[UNTIL], "after": noted[AFTER]}
+        batch = "SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?"
+        sql = f"SELECT max(seq) FROM ({batch}) AS batch"
+        found = transaction.execute(sql, (noted[AFTER], self._moved_at_once)).fetchone()
+        if found[0] is None:
+            names = (GAP, UNTIL, AFTER)
+            transaction.execute("DELETE FROM monitor WHERE name IN (?, ?, ?)", names)
+            monitor.note(transaction, **{LAST_SWEEP: noted[UNTIL]})
+            return
+        values["last"] = found[0]
+        monitor.note(transaction, **{AFTER: found[0]})
+        self._database.lock(transaction, batch, (noted[AFTER], self._moved_at_once))
+        for statement in [_CREDIT] if noted[GAP] > 0 else _SET_BACK:
+            transaction.execute(statement, values)
+
+    def _mark(self, transaction: Transaction, now: int) -> Step:
+        """Mark one batch of checks, and remind of others; store the alerts with it.
+
+        Rows that another session holds are left for the next sweep. The conditions stand in the
+        statements again: on PostgreSQL a ping may have come since.
+        """
+        due = self._database.lock_free(transaction, _DUE, (now, self._marked_at_once))
+        if not due:
+            return Step([], is_last=True)
+        among = f"WHERE seq IN ({', '.join('?' * len(due))})"
+        sql = f"{_TURN} {among} AND status = 'on_time' AND deadline_at < ? {TURNED}"
+        marked = [Turned(*row) for row in transaction.execute(sql, (now, now, *due, now))]
+        sql = f"{_NEXT_REMINDER} {among} AND status = 'overdue' AND remind_at < ? {TURNED}"
+        reminded: list[Turned] = []
+        if len(marked) < len(due):
+            reminded = [Turned(*row) for row in transaction.execute(sql, (now, *due, now))]
+        outages.begin(transaction, marked)
+        recording.record(transaction, message.OVERDUE, marked, now)
+        recording.record(transaction, message.REMINDER, reminded, now)
+        is_last = len(due) < self._marked_at_once
+        return Step([check.subject for check in marked], has_alerts=True, is_last=is_last)
 
 
-def _marked(transaction: Transaction, among: str, values: Sequence[object], now: int) -> list[Turned]:
-    """Mark these checks, or if they are overdue, note when the next reminder is due.
+def _set_alerts_back(transaction: Transaction, gap: int, now: int) -> None:
+    """Move the next attempts of alerts back with the clock."""
+    transaction.execute(
+        "UPDATE alerts SET next_attempt_at = next_attempt_at + ?"
+        " WHERE state = 'pending' AND next_attempt_at > ?",
+        (gap, now),
+    )
 
-    `among` is SQL, for a list of `seq`, with these values. The condition stands here again: with several writers a ping
-    may have come since. `+ 0` keeps it from choosing the index. Reminders that were due earlier too are skipped.
-    """
-    sql = f"{_MARK} WHERE seq IN ({among}) AND {_DUE_AT} + 0 < ? {TURNED}"
-    return [Turned(*row) for row in transaction.execute(sql, (now, now, now, *values, now))]
+
+def _tell_gap(gap: int) -> None:
+    if gap > 0:
+        log.warning(
+            "no sweep for %d s, or the clock was set forward: the deadlines of checks that were on"
+            " time move on by as much",
+            gap,
+        )
+    elif gap < 0:
+        log.warning("the clock was set back by about %d s: alerts may be late by as much", -gap)

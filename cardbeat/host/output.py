@@ -1,4 +1,4 @@
-"""Text on the terminal: safe characters, tables, errors of a closed or full output, and a line during slow steps."""
+"""Text on the terminal: safe characters, tables, a closed or full output, slow steps."""
 
 import io
 import os
@@ -6,13 +6,14 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from cardbeat.errors import StartupError
 from cardbeat.host.system import reader_is_gone
 
-QUIET_SECONDS = 1.0
+QUIET_SECONDS: Final = 1.0
 """A step that takes longer is announced."""
-BAR_WIDTH = 40
+BAR_WIDTH: Final = 40
 
 
 def printable(text: str) -> str:
@@ -31,15 +32,14 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[st
     lines = [headings, *(list(map(printable, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        yield "  ".join(map(str.ljust, line, widths)).rstrip()
 
 
 def say(lines: Iterable[str] | bytes, *, must_arrive: bool = False) -> None:
-    """Print lines; invisible characters, and those that the encoding lacks, are escaped. Bytes are written unchanged.
+    """Print lines, with what is invisible or not in the encoding escaped, or bytes as they are.
 
-    Raises `StartupError` if they can't be written.
-
-    A pipe closed by its reader (`cardbeat keys list | head`) is no error, unless the lines `must_arrive`.
+    Raises `StartupError` if they can't be written. A pipe closed by its reader
+    (`cardbeat keys list | head`) is no error, unless the lines `must_arrive`.
     """
     if sys.stdout is None:
         raise StartupError("can't print: stdout is closed")
@@ -52,8 +52,7 @@ def say(lines: Iterable[str] | bytes, *, must_arrive: bool = False) -> None:
             sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
         sys.stdout.flush()
     except OSError as error:
-        # Python flushes stdout again when it exits, and would print a trace. Point stdout at the null device.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go(1)
         if must_arrive or not reader_is_gone(error):
             raise StartupError(f"can't print: {error.strerror}") from None
 
@@ -66,36 +65,32 @@ def complain(sentence: str) -> None:
 
 
 def show_progress(done: int, total: int) -> None:
-    """Show on a terminal how much of a long step is done. The bar is gone at the end, or under the next line."""
+    """Show on a terminal how much of a long step is done. The bar is gone at the end."""
     if sys.stderr is not None and sys.stderr.isatty():
         bar = f"[{'#' * (BAR_WIDTH * done // total):{BAR_WIDTH}}] {done} of {total}"
         with suppress(OSError):
             print(bar if done < total else " " * len(bar), end="\r", file=sys.stderr, flush=True)
 
 
-def agreed(question: str) -> bool:
-    """Whether the user at the terminal answers the question with yes. False without a terminal."""
-    with suppress(AttributeError, OSError, ValueError):
-        if sys.stdin.isatty() and sys.stderr.isatty():
-            print(f"cardbeat: {printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-            return sys.stdin.readline().strip().lower() in ("y", "yes")
-    return False
-
-
 def let_go_of_output() -> None:
-    """Flush stdout and stderr for the last time: Python's own exit has status 120 if one can't be written."""
+    """Flush stdout and stderr for the last time."""
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
             if stream is not None:
                 stream.flush()
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            _let_go(number)
+
+
+def _let_go(number: int) -> None:
+    """Point stdout or stderr at the null device: Python's exit would flush it and print a trace."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 @contextmanager
 def tell_if_slow(doing: str) -> Iterator[None]:
     """Print `doing` to stderr if the block takes longer than one second."""
-    timer = threading.Timer(QUIET_SECONDS, lambda: complain(f"{doing}, please wait ..."))
+    timer = threading.Timer(QUIET_SECONDS, complain, [f"{doing}, please wait ..."])
     timer.daemon = True
     with suppress(RuntimeError):
         # If the system grants no thread, the line is left out.

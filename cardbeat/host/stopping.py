@@ -9,7 +9,8 @@ from cardbeat.errors import StartupError
 from cardbeat.host.system import on_stop_signals
 
 RequireGoing = Callable[[], None]
-"""Raises `StartupError` after a stop signal. Call it often, at points where everything can still be undone."""
+"""Raises `StartupError` after a stop signal. Call it often, at points where everything can still be
+undone."""
 
 
 def always_going() -> None:
@@ -18,10 +19,11 @@ def always_going() -> None:
 
 @contextlib.contextmanager
 def stop_signals_noted(outcome: str, *, at_once: bool = False) -> Iterator[RequireGoing]:
-    """Note stop signals instead of obeying them; the given function raises once there was one, naming the `outcome`.
+    """Note stop signals instead of obeying them; the given function raises once there was one,
+    naming the `outcome`.
 
-    With `at_once` the signal itself raises, also in a wait for input, which a noted signal does not end.
-    In the main thread only. Restores the former handlers at the end.
+    With `at_once` the signal itself raises, also in a wait for input, which a noted signal does not
+    end. In the main thread only. Restores the former handlers at the end.
     """
     numbers: list[int] = []
 

@@ -1,16 +1,14 @@
 """The differences between operating systems. No other module asks which system this is.
 
-Each branch tests `sys.platform` in the form that type checkers understand, so mypy checks the code of every system.
+Each branch tests `sys.platform` in the form that type checkers understand, so mypy checks the code
+of every system.
 """
 
-import array
 import contextlib
 import errno
 import os
-import select
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,15 +23,14 @@ else:
     import pwd
     import resource
 
-SO_ATTACH_FILTER: Final = 26
-"""Linux's option of a socket that the module `socket` does not name."""
-
 IN_USE_SECONDS: Final = 0.5
-"""On Windows, a file that another program has open can't be replaced or removed: retry for this long."""
+"""On Windows, a file that another program has open can't be replaced or removed: retry for this
+long."""
 IN_USE_PAUSE_SECONDS: Final = 0.01
 
 MOST_SOCKETS: Final = 512 if sys.platform == "win32" else None
-"""The number of sockets that one call can wait for: Windows has only `select`, which CPython builds for so many."""
+"""The number of sockets that one call can wait for: Windows has only `select`, which CPython builds
+for so many."""
 
 if sys.platform == "win32":
     HOW_TO_GET_FRIBIDI: Final = "put fribidi.dll beside python.exe"
@@ -42,7 +39,10 @@ elif sys.platform == "darwin":
 else:
     HOW_TO_GET_FRIBIDI: Final = "install libfribidi0 (or fribidi)"
 """How to install FriBiDi, without which the Raqm in Pillow does not work."""
-UNSHAPED: Final = f"Pillow can't shape text here, so letters are not joined as they are written; {HOW_TO_GET_FRIBIDI}"
+UNSHAPED: Final = (
+    "Pillow can't shape text here, so letters are not joined as they are written; "
+    f"{HOW_TO_GET_FRIBIDI}"
+)
 """What is wrong with cards in Indic scripts, Khmer, Pashto and others without Raqm."""
 
 if sys.platform == "win32":
@@ -63,19 +63,22 @@ def send_datagram(address: bytes, content: bytes) -> None:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take the file's lock through this descriptor, without waiting; False if another descriptor holds it.
+    """Take the file's lock through this descriptor, without waiting; False if another descriptor
+    holds it.
 
-    The system frees the lock when the descriptor is closed or the process ends. Raises `OSError` on a file system
-    without locks.
+    The system frees the lock when the descriptor is closed or the process ends. Raises `OSError` on
+    a file system without locks.
     """
     try:
         if sys.platform == "win32":
-            # Locks the byte at the descriptor's position, which stays 0: lock files are empty and never read.
+            # Locks the byte at the descriptor's position, which stays 0: lock files are empty and
+            # never read.
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        # If the lock is held, the C library of Windows sets EACCES, and that of wine sets no error number.
+        # If the lock is held, the C library of Windows sets EACCES, and that of wine sets no error
+        # number.
         if sys.platform == "win32" or isinstance(error, BlockingIOError):
             return False
         raise
@@ -90,9 +93,11 @@ def unlock(descriptor: int) -> None:
 
 
 def replace(source: Path | str, target: Path | str) -> None:
-    """Rename a file in one step, replacing `target`: at every moment either the old or the new file is there.
+    """Rename a file in one step, replacing `target`: at every moment either the old or the new file
+    is there.
 
-    Raises `OSError`; on Windows also if another program still has one of the two files open after half a second.
+    Raises `OSError`; on Windows also if another program still has one of the two files open after
+    half a second.
     """
     _once_closed(lambda: os.replace(source, target))
 
@@ -121,7 +126,8 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Write the names in a folder to the disk and wait for it; impossible on Windows. Raises `OSError`."""
+    """Write the names in a folder to the disk and wait for it; impossible on Windows. Raises
+    `OSError`."""
     if sys.platform != "win32":
         _sync(path, os.O_RDONLY)
 
@@ -130,7 +136,8 @@ def _sync(path: Path, flags: int) -> None:
     descriptor = os.open(path, flags)
     try:
         if sys.platform == "darwin":
-            # On macOS fsync leaves data in the drive's cache; F_FULLFSYNC does not, but some file systems lack it.
+            # On macOS fsync leaves data in the drive's cache; F_FULLFSYNC does not, but some file
+            # systems lack it.
             with contextlib.suppress(OSError):
                 fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
                 return
@@ -140,13 +147,15 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def keep_files_private() -> None:
-    """Make every file created from now on private to this user (umask 077). On Windows the folder's rights decide."""
+    """Make every file created from now on private to this user (umask 077). On Windows the folder's
+    rights decide."""
     if sys.platform != "win32":
         os.umask(0o077)
 
 
 def keep_memory_private() -> None:
-    """Let no crash write the memory, which holds keys and secrets, to a core file. On Windows there is none."""
+    """Let no crash write the memory, which holds keys and secrets, to a core file. On Windows there
+    is none."""
     if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -158,6 +167,13 @@ def current_user() -> int | None:
     return None
 
 
+def current_groups() -> list[int]:
+    """The group ids of this process; none on Windows."""
+    if sys.platform != "win32":
+        return [os.getegid(), *os.getgroups()]
+    return []
+
+
 def user_name(number: int) -> str:
     """The name of a user id, or the number as text if it has no name here."""
     if sys.platform != "win32":
@@ -166,14 +182,18 @@ def user_name(number: int) -> str:
     return str(number)
 
 
-def change_owner(descriptor: int, user: int, group: int) -> None:
-    """Give an open file another owner and group; does nothing on Windows. Raises `OSError`."""
-    if sys.platform != "win32":
-        os.fchown(descriptor, user, group)
+def give_away(descriptor: int, like: Path) -> None:
+    """Give an open file the owner and group of the file `like`, if this user is root."""
+    if sys.platform != "win32" and current_user() == 0:
+        found = like.stat()
+        # Some containers deny root this right; the file then stays root's.
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, found.st_uid, found.st_gid)
 
 
 def descriptor_limit(wanted: int) -> int:
-    """The number of files and sockets that may be open, at most `wanted`. Raises the soft limit first if needed."""
+    """The number of files and sockets that may be open, at most `wanted`. Raises the soft limit
+    first if needed."""
     if sys.platform != "win32":
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -188,18 +208,24 @@ def descriptor_limit(wanted: int) -> int:
 
 
 def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:
-    """Install a handler for all stop signals, and return the handlers before. In the main thread only.
+    """Install a handler for all stop signals, and return the handlers before. In the main thread
+    only.
 
-    SIGHUP stays ignored if it is, as under nohup. SIGINT does not: a shell lets what it starts in the background ignore
-    it.
+    SIGHUP stays ignored if it is, as under nohup. SIGINT does not: a shell lets what it starts in
+    the background ignore it.
     """
-    heard = [one for one in STOP_SIGNALS if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN]
+    heard = [
+        one
+        for one in STOP_SIGNALS
+        if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN
+    ]
     return {number: signal.signal(number, handler) for number in heard}
 
 
 @contextlib.contextmanager
 def stop_signals_held() -> Iterator[None]:
-    """Hold stop signals back until the end of the block. Processes started in it never see any; on Windows they do."""
+    """Hold stop signals back until the end of the block. Processes started in it never see any; on
+    Windows they do."""
     if sys.platform == "win32":
         yield
     else:
@@ -210,38 +236,12 @@ def stop_signals_held() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextlib.contextmanager
-def killed_if_stuck(doing: str, seconds: float) -> Iterator[Callable[[], object]]:
-    """Kill this process, even if it is suspended, when the given function is not called in time; not on Windows."""
-    if sys.platform == "win32":
-        yield bool
-    else:
-        from subprocess import PIPE, Popen  # noqa: PLC0415 - a server needs neither
-
-        wait = f"import os, select, sys\nwhile select.select([0], [], [], {seconds})[0]: os.read(0, 9) or sys.exit()\n"
-        kill = f"os.kill({os.getpid()}, 9); sys.exit('cardbeat: {doing} was suspended or hung for {seconds} s: killed')"
-        # In a session of its own, because Ctrl-Z suspends all processes of a command.
-        with Popen([sys.executable, "-ISc", wait + kill], stdin=PIPE, start_new_session=True) as killer:  # noqa: S603
-            yield lambda: killer.stdin and os.write(killer.stdin.fileno(), b".")
-
-
-def end_in(seconds: float) -> None:
-    """End this process after this time, even in the middle of a call into C; 0 calls it off. Not on Windows."""
-    if sys.platform != "win32":
-        # What started this process may ignore the signal.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
 def kill_first(process: int) -> None:
-    """Where memory runs out, let Linux kill this process rather than the one that started it; elsewhere nothing."""
+    """Where memory runs out, let Linux kill this process rather than the one that started it;
+    elsewhere nothing."""
     score = Path(f"/proc/{process}/oom_score_adj")
     with contextlib.suppress(OSError, ValueError):
         score.write_text(str(min(1000, int(score.read_text()) + 500)))
-
-
-FORK_IS_SAFE: Final = sys.platform not in ("win32", "darwin")
-"""Whether a process with one thread can be copied. Libraries of macOS start threads of their own."""
 
 
 def usable_cores() -> int:
@@ -258,20 +258,24 @@ else:
 READ_FLAGS: Final = os.O_RDONLY | _FILE_FLAGS
 """Flags to read a regular file: no link is followed, and opening a pipe does not block."""
 LOCK_FLAGS: Final = os.O_RDWR | _FILE_FLAGS
-"""Flags to open a lock file: as `READ_FLAGS`. Windows follows links, but only administrators can make them there."""
+"""Flags to open a lock file: as `READ_FLAGS`. Windows follows links, but only administrators can
+make them there."""
 
 
 def wake_on_signals(sender: socket.socket | None) -> None:
-    """Send a byte through a non-blocking socket at every signal; None ends that. In the main thread only.
+    """Send a byte through a non-blocking socket at every signal; None ends that. In the main thread
+    only.
 
-    A signal handler runs only when the main thread executes Python code. A signal does not end a wait for sockets if it
-    arrives just before the wait or in another thread, and on Windows never; the byte does.
+    A signal handler runs only when the main thread executes Python code. A signal does not end a
+    wait for sockets if it arrives just before the wait or in another thread, and on Windows never;
+    the byte does.
     """
     signal.set_wakeup_fd(-1 if sender is None else sender.fileno(), warn_on_full_buffer=False)
 
 
 def claim_port(listener: socket.socket) -> None:
-    """Call before `bind`: allows the port right after a restart, and refuses it to a second program."""
+    """Call before `bind`: allows the port right after a restart, and refuses it to a second
+    program."""
     if sys.platform == "win32":
         # On Windows SO_REUSEADDR would let a second program listen on the same port.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
@@ -280,34 +284,13 @@ def claim_port(listener: socket.socket) -> None:
 
 
 def drop_untaken(connection: socket.socket, seconds: int) -> None:
-    """Let what the other side takes nothing of for so long be dropped, also after the close. Only on Linux.
+    """Let what the other side takes nothing of for so long be dropped, also after the close. Only
+    on Linux.
 
     Without this the kernel keeps it for 340 s.
     """
     if sys.platform == "linux":
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * seconds)
-
-
-def end_handshakes(listener: socket.socket) -> None:
-    """Let a listening socket take no further connections; those in its queue stay. Does nothing but on Linux.
-
-    The kernel drops requests to connect then, which clients repeat after 1 s. Without this a client could connect
-    between the last `accept` and the closing of the socket, and would get a reset in place of an answer.
-    """
-    if sys.platform == "linux":
-        # A filter in the kernel's packet language: load the flags of TCP; with SYN take 0 bytes, else all of them.
-        program = array.array("B", struct.pack("HBBI" * 4, 0x30, 0, 0, 13, 0x45, 0, 1, 2, 6, 0, 0, 0, 6, 0, 0, 0xFFFF))
-        filters = struct.pack("HP", 4, program.buffer_info()[0])
-        # Systems that only imitate Linux may not know it.
-        with contextlib.suppress(OSError):
-            listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, filters)
-
-
-def epoll() -> Any:
-    """An epoll object on Linux, None elsewhere."""
-    if sys.platform == "linux":
-        return select.epoll()
-    return None
 
 
 if sys.platform == "win32":
@@ -316,33 +299,16 @@ if sys.platform == "win32":
         return client.send(b"".join(parts))
 
 else:
-    send_together: Callable[[socket.socket, Sequence[bytes | memoryview]], int] = socket.socket.sendmsg
-"""Sends several buffers in one call; returns the number of bytes that the system took. Raises `OSError`."""
-
-
-if sys.platform == "linux":
-    MORE_FOLLOWS: Final = socket.MSG_MORE
-    sendfile: Callable[[int, int, int, int], int] | None = os.sendfile
-else:
-    MORE_FOLLOWS: Final = 0
-    sendfile: Callable[[int, int, int, int], int] | None = None
-"""The flag and the function that send a response head and then a file without copying it; 0 and None if missing.
-
-macOS has sendfile, but no flag that holds the head back until the file follows.
-"""
-
-
-def is_in_memory(descriptor: int, count: int) -> bool:
-    """Whether byte `count` of a file is in the page cache, so reading it does not wait. True if unknown."""
-    if sys.platform == "linux":
-        try:
-            os.preadv(descriptor, [bytearray(1)], count - 1, os.RWF_NOWAIT)
-        except OSError as error:
-            # Any other error: the file system does not support the flag.
-            return not isinstance(error, BlockingIOError)
-    return True
+    send_together: Callable[[socket.socket, Sequence[bytes | memoryview]], int] = (
+        socket.socket.sendmsg
+    )
+"""Sends several buffers in one call; returns the number of bytes that the system took. Raises
+`OSError`."""
 
 
 def reader_is_gone(error: OSError) -> bool:
-    """Whether a write failed because the pipe's reader is closed. Windows reports that as an invalid argument."""
-    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
+    """Whether a write failed because the pipe's reader is closed. Windows reports that as an
+    invalid argument."""
+    return isinstance(error, BrokenPipeError) or (
+        sys.platform == "win32" and error.errno == errno.EINVAL
+    )

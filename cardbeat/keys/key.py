@@ -10,22 +10,25 @@ from cardbeat.errors import Refusal
 CARDS = "cards"
 CHECKS = "checks"
 READ = "read"
-"""The scope of the second value that a checks key may have. It reads what the checks key reads, and changes nothing."""
+"""The scope of the second value that a checks key may have, which reads and changes nothing."""
 
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 """RFC 9110, 11.6.1: every 401 has this header."""
-_NAMES = {CHECKS: "checks", READ: "read-only"}
-_NO_CARDS_KEY = "This is a {} key; cards take a cards key, which POST /register issues when it is sent no body."
+
 _READS_ONLY = "This is a read-only key, which changes nothing; send the checks key."
+_NO_CARDS_KEY = (
+    "This is a checks key, or one that reads checks; cards take a cards key, which POST /register"
+    " issues when it is sent no body."
+)
 
 
 class Key(NamedTuple):
-    """A key without its value. `prefix` is the first 8 characters of the value, for people to recognise it.
+    """A key without its value. `prefix` is the value's first 8 characters, for people.
 
-    A read-only key is its checks key, with another scope and prefix and without an e-mail address. `read_prefix` is the
-    prefix of the read-only key that a checks key has, None without one.
+    A read-only key is its checks key, with another scope and prefix and without an e-mail address.
+    `read_prefix` is the prefix of the read-only key that a checks key has, None without one.
 
-    `used_at` is when it was last used, at most a day ago if it is used all the time, None before its first use.
+    `used_at` is when the key was first used, None before that.
     """
 
     id: str
@@ -35,18 +38,15 @@ class Key(NamedTuple):
     email: str | None
     prefix: str
     created_at: int
-    used_at: int | None = None
-    read_prefix: str | None = None
-
-    @property
-    def queue(self) -> str:
-        """Where its requests wait. Those of a read-only key are not in the way of the checks key's."""
-        return f"{self.id} {READ}" if self.scope == READ else self.id
+    used_at: int | None
+    read_prefix: str | None
 
     def as_json(self) -> dict[str, Any]:
         """Scope, tier, time of creation and, for a checks key, its e-mail address."""
         value = {"scope": self.scope, "tier": self.tier, "created_at": utc_text(self.created_at)}
-        return value if self.email is None else {**value, "email": self.email}
+        if self.email is not None:
+            value["email"] = self.email
+        return value
 
 
 class IssuedKey(NamedTuple):
@@ -57,14 +57,13 @@ class IssuedKey(NamedTuple):
     webhook_secret: str | None
 
 
-def require_scope(key: Key, scopes: Collection[str], of_cards_key: str | None = None) -> None:
-    """Raise `Refusal` 403 for a key of another scope than these; without any, all are allowed.
-
-    `of_cards_key` is the sentence for a cards key, where the usual one does not fit.
-    """
-    if scopes and key.scope not in scopes:
-        of_others = _READS_ONLY if CHECKS in scopes else _NO_CARDS_KEY.format(_NAMES[key.scope])
-        raise Refusal("wrong_scope", of_cards_key if key.scope == CARDS else of_others)
+def require_scope(key: Key, scopes: Collection[str]) -> None:
+    """Raise `Refusal` 403 for a key of another scope than these; without any, all are allowed."""
+    if not scopes or key.scope in scopes:
+        return
+    if key.scope == CARDS:
+        raise Refusal("wrong_scope")
+    raise Refusal("wrong_scope", _READS_ONLY if CHECKS in scopes else _NO_CARDS_KEY)
 
 
 def key_missing(sentence: str | None = None, field: str | None = None) -> Refusal:

@@ -1,51 +1,75 @@
-"""The endpoints `/register` and `/key`: registration, and what a key may read and change of itself."""
+"""The endpoints `/register` and `/key`: registration, and what a key may do with itself."""
 
-import unicodedata
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cardbeat.characters import first_seen, holds_formats
-from cardbeat.concurrency.later import Later
-from cardbeat.config import TESTS_AN_HOUR
-from cardbeat.errors import Invalid
-from cardbeat.keys.bearer import Bearer, key_of
-from cardbeat.keys.key import CHECKS, READ, IssuedKey, Key
+from cardbeat.clock import Clock
+from cardbeat.config import TESTS_AN_HOUR, Config
+from cardbeat.errors import Invalid, Refusal, TooMany
+from cardbeat.keys.key import CHECKS, READ, IssuedKey
 from cardbeat.keys.rate import RateLimit
-from cardbeat.keys.registration import Registration
-from cardbeat.keys.store import Keys
-from cardbeat.keys.webhook_secrets import WebhookSecrets
+from cardbeat.keys.store import Bearer, Keys, key_of
+from cardbeat.text import CONTROL, SPACE
+from cardbeat.web.clients import network_of
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254
-_SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
-_SURROGATE = "Cs"
-"""Unicode category of half a character. Python gives one for each byte of a command line that is not UTF-8."""
+_ADDRESS = re.compile(f"[^@{SPACE}{CONTROL}]+@[^@{SPACE}{CONTROL}]+").fullmatch
+SITES_ALLOWED = ("same-origin", "none")
+"""Values of Sec-Fetch-Site. Browsers send it and pages can't change it; other clients lack it."""
+WIDER_PREFIX = 48
+WIDER_TIMES = 10
+"""All networks of an IPv6 /48, which one customer often has, get ten times what one gets."""
 
-_PUBLIC = (
-    "A cards key is public, so it can't change itself; the operator of this server ends it with the command: "
-    "keys revoke ID"
-)
+
+class Registration:
+    """The guard of `/register`, and how often a client gets a key."""
+
+    def __init__(self, config: Config, monotonic: Clock = time.monotonic) -> None:
+        self._config = config
+        self._issued = RateLimit(monotonic)
+
+    def judge(self, request: Request) -> None:
+        """Raise `Refusal` 403 for closed registration and another site's page."""
+        if request.headers.get("sec-fetch-site", "none") not in SITES_ALLOWED:
+            raise Refusal("cross_site")
+        if not self._config.registration_open:
+            raise Refusal("registration_closed")
+
+    def look_up(self, request: Request) -> None:
+        """None: a client that registers has no key."""
+
+    def take(self, request: Request) -> None:
+        """Count a key that is about to be issued. Raises `TooMany`."""
+        most = self._config.register_per_minute
+        limits = {network_of(request.client, WIDER_PREFIX): WIDER_TIMES * most}
+        # An IPv4 address is its own wider network: then this limit stays.
+        limits[request.network] = most
+        wait_seconds = self._issued.take(limits)
+        if wait_seconds:
+            raise TooMany(None, wait_seconds)
 
 
 @dataclass(eq=False, repr=False)
 class KeyRoutes:
-    """Handlers of `/register` and `/key`.
-
-    `renders` counts the cards drawn for each key. `usage` returns the number of checks of a key id and of its test
-    alerts in the last hour. `wake_removal` is called after a key was revoked.
-    """
+    """Handlers of `/register` and `/key`."""
 
     _registration: Registration
     _keys: Keys
-    _webhook_secrets: WebhookSecrets
     _renders: RateLimit
+    """Counts the cards drawn for each key id."""
     _usage: Callable[[str], tuple[int, int]]
+    """Returns the number of checks of a key id, and of its test alerts in the last hour."""
     _wake_removal: Callable[[], None]
+    """Called after a key was revoked."""
 
     def routes(self) -> list[Route]:
-        any_key, checks_key = Bearer(self._keys), Bearer(self._keys, CHECKS, of_cards_key=_PUBLIC)
+        any_key = Bearer(self._keys)
+        checks_key = Bearer(self._keys, CHECKS)
         return [
             Route("POST", "/register", self.register, guard=self._registration),
             Route("GET", "/key", self.read, guard=any_key),
@@ -56,85 +80,66 @@ class KeyRoutes:
             Route("POST", "/key/webhook-secret", self.renew_webhook_secret, guard=checks_key),
         ]
 
-    def register(self, request: Request) -> Later[Response]:
-        email = valid_email(request.json_object(["email"]).get("email")) if request.body else None
+    def register(self, request: Request) -> Response:
+        email = None
+        if request.body:
+            email = valid_email(request.json_object(["email"]).get("email"))
         self._registration.take(request)
-        return self._keys.issue(email).map(lambda issued: Response.json(201, _issued(issued)))
+        return _issued(201, self._keys.issue(email))
 
     def read(self, request: Request) -> Response:
         key = key_of(request)
-        reader = {"read_only_prefix": key.read_prefix} if key.scope == CHECKS else {}
-        return Response.json(200, {"prefix": key.prefix, **key.as_json(), **reader, **self._limits_and_usage(key)})
+        limits = key.limits
+        checks, tests = self._usage(key.id)
+        renders = 0
+        if limits.renders_per_minute is not None:
+            renders = self._renders.used(key.id, limits.renders_per_minute)
+        shown: dict[str, Any] = {"prefix": key.prefix, **key.as_json()}
+        if key.scope == CHECKS:
+            shown["read_only_prefix"] = key.read_prefix
+        shown["limits"] = {**limits._asdict(), "test_alerts_per_hour": TESTS_AN_HOUR}
+        shown["usage"] = {"checks": checks, "renders": renders, "test_alerts": tests}
+        return Response.json(200, shown)
 
-    def rotate(self, request: Request) -> Later[Response]:
+    def rotate(self, request: Request) -> Response:
         request.expect_no_body()
-        return self._keys.rotate(key_of(request)).map(lambda issued: Response.json(200, _issued(issued)))
+        return _issued(200, self._keys.rotate(key_of(request)))
 
-    def revoke(self, request: Request) -> Later[Response]:
+    def revoke(self, request: Request) -> Response:
         request.expect_no_body()
-        return self._keys.revoke(key_of(request).id).map(self._revoked)
-
-    def _revoked(self, _is_done: bool) -> Response:
+        self._keys.revoke(key_of(request).id)
         self._wake_removal()
         return Response(204)
 
-    def issue_reader(self, request: Request) -> Later[Response]:
+    def issue_reader(self, request: Request) -> Response:
         request.expect_no_body()
-        issued = self._keys.issue_reader(key_of(request))
-        return issued.map(lambda value: Response.json(201, {"key": value, "scope": READ}))
+        value = self._keys.issue_reader(key_of(request))
+        return Response.json(201, {"key": value, "scope": READ})
 
-    def end_reader(self, request: Request) -> Later[Response]:
+    def end_reader(self, request: Request) -> Response:
         request.expect_no_body()
-        return self._keys.end_reader(key_of(request)).map(lambda _: Response(204))
+        self._keys.end_reader(key_of(request))
+        return Response(204)
 
-    def renew_webhook_secret(self, request: Request) -> Later[Response]:
+    def renew_webhook_secret(self, request: Request) -> Response:
         request.expect_no_body()
-        renewed = self._webhook_secrets.renew(key_of(request))
-        return renewed.map(lambda secret: Response.json(200, {"webhook_secret": secret}))
-
-    def _limits_and_usage(self, key: Key) -> dict[str, Any]:
-        per_minute = key.limits.renders_per_minute
-        checks, tests = self._usage(key.id)
-        return {
-            "limits": {
-                "max_checks": key.limits.max_checks,
-                "min_period_seconds": key.limits.min_period_seconds,
-                "renders_per_minute": per_minute,
-                "test_alerts_per_hour": TESTS_AN_HOUR,
-            },
-            "usage": {
-                "checks": checks,
-                "renders": 0 if per_minute is None else self._renders.used(key.id, per_minute),
-                "test_alerts": tests,
-            },
-        }
-
-
-def _issued(issued: IssuedKey) -> dict[str, Any]:
-    value = {"key": issued.value, **issued.key.as_json()}
-    return value if issued.webhook_secret is None else {**value, "webhook_secret": issued.webhook_secret}
+        secret = self._keys.renew_webhook_secret(key_of(request))
+        return Response.json(200, {"webhook_secret": secret})
 
 
 def valid_email(email: object) -> str:
-    """The address as given. Raises `Invalid` for a value that is not an e-mail address.
-
-    It needs one @ with a visible character on each side, and has at most 254 characters. Spaces, control characters,
-    format characters (such as those that change the direction of text) and surrogates are refused.
-    """
-    if not isinstance(email, str):
-        sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
-    elif not all(email.partition("@")) or email.count("@") > 1:
-        sentence = "The e-mail address needs one @ with something on both sides."
-    elif len(email) > MAX_EMAIL_LENGTH:
-        sentence = f"The e-mail address must have at most {MAX_EMAIL_LENGTH} characters."
-    elif any(unicodedata.category(character) in _SPACES_AND_CONTROLS for character in email):
-        sentence = "The e-mail address must not contain spaces or control characters."
-    elif any(unicodedata.category(character) == _SURROGATE for character in email):
-        sentence = "The e-mail address must be text in UTF-8."
-    elif holds_formats(email):
-        sentence = "The e-mail address must not contain invisible characters, such as those that turn its direction."
-    elif not all(map(first_seen, email.split("@"))):
-        sentence = "The e-mail address must show something on both sides of its @."
-    else:
+    """Return the address as given. Raises `Invalid` for a value that is not an e-mail address."""
+    if isinstance(email, str) and len(email) <= MAX_EMAIL_LENGTH and _ADDRESS(email):
         return email
+    sentence = (
+        f"Give email, an address of at most {MAX_EMAIL_LENGTH} characters: one @ with something on"
+        " both sides, no spaces or control characters; or send no body for a cards key."
+    )
     raise Invalid("invalid_field", sentence, field="email")
+
+
+def _issued(status: int, issued: IssuedKey) -> Response:
+    shown = {"key": issued.value, **issued.key.as_json()}
+    if issued.webhook_secret is not None:
+        shown["webhook_secret"] = issued.webhook_secret
+    return Response.json(status, shown)

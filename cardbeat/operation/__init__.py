@@ -1,8 +1,9 @@
-"""What an operator and their monitoring ask the service: `/healthz`, `/metrics` and `/checks/metrics`.
+"""What an operator and their monitoring ask the service, and what the API is.
 
-`health` decides between 200 and 503. `metrics` holds the counters of the whole service and the Prometheus text format;
-`check_metrics` uses that format for the checks of one key.
+`health` decides between 200 and 503. `metrics` counts for the whole service, `check_metrics` shows
+the checks of one key, `prometheus` writes both; their meanings are in `metrics.json`. `description`
+serves `openapi.json`.
 
-May import the services (`cards`, `heartbeat`), `keys`, `web` and everything below them. Only `service` and `openapi`
-import from here. Begin with `health`.
+May import the services (`cards`, `heartbeat`), `keys`, `web` and everything below them. Only
+`service` imports from here. Begin with `health`.
 """

@@ -1,14 +1,13 @@
-"""The endpoints `GET /docs` and `GET /docs/{page}`: the documentation, made from the Markdown in `docs`."""
+"""The endpoints `GET /docs` and `GET /docs/{page}`: the Markdown of `docs`, as HTML."""
 
-import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
 from cardbeat.errors import NotFound
-from cardbeat.pages.routes import TYPES, page_answer
-from cardbeat.resources import read_text
+from cardbeat.files import read_text
+from cardbeat.pages.routes import TYPES, page_answer, tagged
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
@@ -16,8 +15,14 @@ INDEX = "README"
 """The page that lists the others. GitHub shows it where it shows the folder."""
 API = "api"
 """The page that ends with all endpoints, as the server describes them."""
-EXAMPLE_URL = "http://127.0.0.1:8080"
-_ROW = re.compile(r"^\| (?:\*\*(?P<group>[^|]+)\*\*|\[(?P<title>[^|]+)\]\((?P<page>[\w-]+)\.md\)) \|", re.MULTILINE)
+TOUR = "tour"
+"""The page whose commands start a server of their own."""
+TRIAL_URL = "http://127.0.0.1:8080"
+PUBLIC_URL = "https://cards.example.com"
+_ROW = re.compile(
+    r"^\| (?:\*\*(?P<group>[^|]+)\*\*|\[(?P<title>[^|]+)\]\((?P<page>[\w-]+)\.md\)) \|",
+    re.MULTILINE,
+)
 _FIELD = re.compile(r"\{(\w+)\}")
 _read = cache(read_text)
 
@@ -25,64 +30,74 @@ _read = cache(read_text)
 class DocRoutes:
     """Makes each page at its first request, and then answers it from memory.
 
-    `describe` returns the OpenAPI description of the service, as JSON.
+    `description` is the OpenAPI description of the service, as JSON.
     """
 
-    def __init__(self, describe: Callable[[], bytes]) -> None:
-        self._describe = describe
+    def __init__(self, description: bytes) -> None:
+        self._description = description
         self._page = cache(self._make)
 
     def routes(self) -> list[Route]:
-        # A worker makes a page: that takes up to 0.1 s.
-        return [Route("GET", "/docs", self.index), Route("GET", "/docs/{page}", self.read)]
+        # A thread makes a page: that takes up to 0.1 s.
+        return [Route("GET", path, self.read) for path in ("/docs", "/docs/{page}")]
 
     def load(self) -> None:
         """Load what makes pages, before an upgrade can replace the artifact."""
         from cardbeat.pages import markdown, reference  # noqa: F401, PLC0415 - a start needs neither
 
         _read("pages/docs/docs.html")
-        for page in _titles():
+        for page in _pages():
             _read(f"docs/{page}.md")
 
-    def index(self, request: Request) -> Response:
-        return page_answer(request, *self._page(INDEX), TYPES["html"])
-
     def read(self, request: Request) -> Response:
-        name = request.params["page"]
-        if name == INDEX or name not in _titles():
+        name = request.params.get("page", INDEX)
+        if request.params and name not in _pages():
             raise NotFound
-        return page_answer(request, *self._page(name), TYPES["html"])
+        body, etag = self._page(name)
+        return page_answer(request, body, etag, TYPES["html"])
 
     def _make(self, name: str) -> tuple[bytes, str]:
         """The body and entity tag of a page."""
         from cardbeat.pages.markdown import rendered  # noqa: PLC0415
-        from cardbeat.pages.reference import reference  # noqa: PLC0415
 
         to_root = "" if name == INDEX else "../"
-        markdown = _read(f"docs/{name}.md")
-        if name == API:
-            described = json.loads(self._describe())
-            markdown = markdown.replace(EXAMPLE_URL, described["servers"][0]["url"]) + reference(described)
-        text = rendered(markdown, to_root)
-        inside = [section for section in text.sections if section.level < 4]
+        text = rendered(self._markdown(name), to_root)
+        sections = ""
+        for section in text.sections:
+            if section.level < 4:
+                link = f'<a href="#{section.slug}">{section.title}</a>'
+                sections += f'<li class="level{section.level}">{link}</li>'
         fields = {
             "root": to_root,
             "home": to_root or "./",
             "title": text.title,
-            "up": "" if name == INDEX else '<p class="up"><a href="../docs">Documentation</a></p>',
-            "sections": "".join(
-                f'<li class="level{level}"><a href="#{slug}">{title}</a></li>' for level, slug, title in inside
-            ),
+            "up": '<p class="up"><a href="../docs">Documentation</a></p>' if to_root else "",
+            "sections": sections,
             "text": text.body,
             "pages": "".join(_entries(name, to_root)),
         }
-        body = _FIELD.sub(lambda field: fields[field[1]], _read("pages/docs/docs.html")).encode()
-        return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        page = _FIELD.sub(lambda field: fields[field[1]], _read("pages/docs/docs.html"))
+        return tagged(page.encode())
+
+    def _markdown(self, name: str) -> str:
+        """The text of a page, with this server's own URL in place of those of the examples."""
+        from cardbeat.pages.reference import reference  # noqa: PLC0415
+
+        described = json.loads(self._description)
+        base_url = described["servers"][0]["url"]
+        markdown = _read(f"docs/{name}.md")
+        if name == API:
+            markdown += reference(described)
+        if name != TOUR:
+            markdown = markdown.replace(TRIAL_URL, base_url)
+        if base_url.startswith("https:"):
+            markdown = markdown.replace(PUBLIC_URL, base_url)
+        return markdown
 
 
 def _entries(current: str, to_root: str) -> Iterator[str]:
     """The list of all pages, in groups. The current one is marked."""
-    for row in _ROW.finditer(_read(f"docs/{INDEX}.md")):
+    for row in _rows():
         if row["group"]:
             yield f'<li class="group">{row["group"]}</li>'
         else:
@@ -90,7 +105,10 @@ def _entries(current: str, to_root: str) -> Iterator[str]:
             yield f'<li><a href="{to_root}docs/{row["page"]}"{mark}>{row["title"]}</a></li>'
 
 
-@cache
-def _titles() -> dict[str, str]:
-    """The title of each page but the index, by the page's name, in their order."""
-    return {row["page"]: row["title"] for row in _ROW.finditer(_read(f"docs/{INDEX}.md")) if row["page"]}
+def _pages() -> list[str]:
+    """The names of all pages but the index, in their order."""
+    return [row["page"] for row in _rows() if row["page"]]
+
+
+def _rows() -> Iterator[re.Match[str]]:
+    return _ROW.finditer(_read(f"docs/{INDEX}.md"))

@@ -1,4 +1,4 @@
-"""A page of the documentation, from its Markdown to HTML. Its anchors are those that GitHub makes."""
+"""A page of the documentation, from Markdown to HTML. Its anchors are those that GitHub makes."""
 
 import html
 import re
@@ -29,7 +29,7 @@ class Rendered(NamedTuple):
 
 
 def rendered(markdown: str, to_root: str) -> Rendered:
-    """The page with this Markdown. `to_root` is the relative URL that leads from it to `/`, such as `../`."""
+    """The page with this Markdown. `to_root` is the relative URL from it to `/`, such as `../`."""
     renderer = _Renderer(to_root)
     body = Markdown(renderer, plugins=[table])(markdown)
     title, *sections = renderer.sections
@@ -42,13 +42,19 @@ def slug_of(heading: str) -> str:
 
 
 class _Renderer(HTMLRenderer):
-    """Raw HTML is shown as text. Pages and files of the documentation are linked where the server has them."""
+    """Raw HTML is shown as text. Pages and files are linked where the server has them.
+
+    Each cell of a table names its column, because on a phone the cells of a row stand below each
+    other. It has a role, because browsers drop the roles of a table that is not shown as one.
+    """
 
     def __init__(self, to_root: str) -> None:
         super().__init__()
         self._to_root = to_root
         self.sections: list[Section] = []
         self._used: dict[str, int] = {}
+        self._columns: list[str] = []
+        self._cells = 0
 
     def heading(self, text: str, level: int, **attrs: Any) -> str:
         slug = first = slug_of(html.unescape(_TAG.sub("", text)))
@@ -57,13 +63,16 @@ class _Renderer(HTMLRenderer):
             slug = f"{first}-{self._used[first]}"
         self._used[slug] = 0
         self.sections.append(Section(level, slug, text))
-        return f'<h{level} id="{slug}"><a href="#{slug}">{text}</a></h{level}>\n' if level > 1 else ""
+        if level == 1:
+            return ""
+        return f'<h{level} id="{slug}"><a href="#{slug}">{text}</a></h{level}>\n'
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         return super().link(text, self._served(url), title)
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
-        return super().image(text, self._served(url), title).replace("<img ", '<img loading="lazy" ')
+        image = super().image(text, self._served(url), title)
+        return image.replace("<img ", '<img loading="lazy" ')
 
     def block_code(self, code: str, info: str | None = None) -> str:
         # Lines of `text` keep their columns, so such a block scrolls: the keyboard must reach it.
@@ -71,7 +80,20 @@ class _Renderer(HTMLRenderer):
         return f"<pre{wide}><code>{html.escape(code, quote=False)}</code></pre>\n"
 
     def table(self, text: str) -> str:
-        return f'<div class="table" tabindex="0"><table>\n{text}</table></div>\n'
+        self._columns = []
+        return f'<table role="table">\n{text.replace("<tr>", _ROW)}</table>\n'
+
+    def table_row(self, text: str) -> str:
+        self._cells = 0
+        return f"<tr>\n{text}</tr>\n"
+
+    def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
+        if head:
+            self._columns.append(_TAG.sub("", text))
+            return f'<th role="columnheader" scope="col">{text}</th>\n'
+        column = self._columns[self._cells]
+        self._cells += 1
+        return f'<td role="cell" data-head="{column}">{text}</td>\n'
 
     def _served(self, url: str) -> str:
         if url.startswith("files/"):
@@ -80,3 +102,6 @@ class _Renderer(HTMLRenderer):
             name = "" if page[1] == "README" else f"/{page[1]}"
             return f"{self._to_root}docs{name}{page[2] or ''}"
         return url
+
+
+_ROW = '<tr role="row">'

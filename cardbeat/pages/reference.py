@@ -1,126 +1,138 @@
 """The endpoints of an OpenAPI description as Markdown, each with a command that asks it."""
 
 import json
-from collections.abc import Collection, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 Json = dict[str, Any]
 
-VARIABLES: Final = {"id": "$CHECK_ID"}
-"""What stands for a part of the path in a command; for the others it is their example."""
+VARIABLES: Final = {"id": "$CHECK_ID", "key": "$CARDS_KEY"}
+"""What stands for a parameter in a command; for the others it is their example."""
+OF_CHECKS: Final = '-H "Authorization: Bearer $CHECKS_KEY"'
 
-OF_ANY_BODY: Final = frozenset({"413", "415"})
-"""Statuses that are told once for all endpoints, in `docs/api.md`."""
+
+class Endpoint(NamedTuple):
+    """An operation with its method and path. `body` is the schema of its body, or empty."""
+
+    method: str
+    path: str
+    operation: Json
+    parameters: list[Json]
+    body: Json
 
 
 def reference(document: Json) -> str:
-    """One section for each tag, with its endpoints, and then all errors."""
-    paths: dict[str, Json] = document["paths"]
-    endpoints = [
-        _Endpoint(document, method, path, item)
-        for path, item in paths.items()
-        for method in item
-        if method != "parameters"
-    ]
-    everywhere = OF_ANY_BODY.union(set.intersection(*({*one.operation["responses"]} for one in endpoints)))
-    shown: dict[str, str] = {}
+    """One section for each tag that has endpoints, and then all errors."""
+    endpoints = list(endpoints_of(document))
+    base_url = document["servers"][0]["url"]
     lines: list[str] = []
     for tag in document["tags"]:
         found = [one for one in endpoints if tag["name"] in one.operation["tags"]]
-        lines += ["", f"## {tag['name']}", "", tag["description"]] if found else []
+        if found:
+            lines += ["", f"## {tag['name']}", "", tag["description"]]
         for one in found:
-            lines += ["", *one.lines(shown, everywhere)]
+            summary, about = one.operation["summary"], one.operation.get("description", "")
+            lines += ["", f"### {one.method} {one.path}", "", f"{summary}. {about}", ""]
+            lines += _inputs(one)
+            lines += ["", "```sh", _command(one, base_url), "```", ""]
+            lines += _answer(one.operation["responses"])
     return "\n".join([*lines, "", "## Errors by code", "", *_errors(document), ""])
 
 
-class _Endpoint:
-    def __init__(self, document: Json, method: str, path: str, item: Json) -> None:
-        self.operation: Json = item[method]
-        self._schemas: Json = document["components"]["schemas"]
-        self._name = f"{method.upper()} {path}"
-        self._method, self._url = method.upper(), f"{document['servers'][0]['url']}{path}"
-        for one in item.get("parameters", []):
-            self._url = self._url.replace(f"{{{one['name']}}}", VARIABLES.get(one["name"]) or one["example"])
-        self._parameters: list[Json] = self.operation.get("parameters", [])
-        self._body = _json_of(self.operation.get("requestBody", {}))
-        self._status, self._success = next(
-            (status, answer) for status, answer in self.operation["responses"].items() if status[0] == "2"
-        )
-
-    def lines(self, shown: dict[str, str], everywhere: Collection[str]) -> Iterator[str]:
-        """The section. `shown` has, by its schema, the endpoint at which each answer is shown: later ones name it."""
-        yield f"### {self._name}"
-        yield ""
-        yield f"{self.operation['summary']}. {self.operation.get('description', '')}".strip()
-        for where, title in (("query", "Parameter"), ("header", "Header")):
-            found = [one for one in self._parameters if one["in"] == where]
-            needed = [one["name"] for one in found if one.get("required")]
-            yield from _table(title, needed, {one["name"]: {**one["schema"], **one} for one in found})
-        name = self._body.get("schema", {}).get("$ref", "").rpartition("/")[2]
-        members = self._schemas.get(name, {})
-        yield from _table("Member of the body", members.get("required", ()), members.get("properties", {}))
-        yield from ("", "```sh", self._command(), "```", "")
-        yield from self._answer(shown)
-        own = [status for status in self.operation["responses"] if status >= "400" and status not in everywhere]
-        if own:
-            yield from ("", f"[Refused](#errors-by-code) with {', '.join(own)}.")
-
-    def _command(self) -> str:
-        """For curl, with variables for keys and the id of a check."""
-        words = ["curl -fsS", f'"{self._url}"']
-        if self._method not in ("GET", "POST") or (self._method == "POST" and not self._body):
-            words.insert(1, f"-X {self._method}")
-        if {"bearer": []} in self.operation.get("security", ()):
-            words.append('-H "Authorization: Bearer $CHECKS_KEY"')
-        if self._body:
-            example = json.dumps(_first(self._body["examples"]), ensure_ascii=False)
-            words.append(f"-H 'Content-Type: application/json' -d '{example}'")
-        asked = {one["name"]: one["example"] for one in reversed(self._parameters) if one.get("required")}
-        if asked:
-            asked |= {"key": "$CARDS_KEY"}
-            words += ["-G", *(f'--data-urlencode "{name}={value}"' for name, value in asked.items()), "-o card.png"]
-        return " ".join(words)
-
-    def _answer(self, shown: dict[str, str]) -> Iterator[str]:
-        content = _json_of(self._success)
-        schema = content.get("schema", {}).get("$ref", "")
-        first = shown.setdefault(schema, self._name)
-        same = f" Its members are those of `{first}`." if schema and first != self._name else ""
-        yield f"Answer **{self._status}**: {self._success['description']}{same}"
-        if content and not same:
-            example = content["examples"].get(next(iter(self._body.get("examples", {})), ""))
-            text = json.dumps(example["value"] if example else _first(content["examples"]), indent=2)
-            yield from ("", "```json", text, "```")
+def resolved(document: Json, node: Any) -> Any:
+    """`node`, where beside each `$ref` stand the members of what it names."""
+    if isinstance(node, list):
+        return [resolved(document, item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        kind, name = node["$ref"].split("/")[-2:]
+        node = {**document["components"][kind][name], **node}
+    return {name: resolved(document, member) for name, member in node.items()}
 
 
-def _json_of(message: Json) -> Json:
-    """What is said of the JSON in a request or an answer: nothing, if there is none."""
-    return message.get("content", {}).get("application/json", {})  # type: ignore[no-any-return]
+def example_of(schema: Json) -> Any:
+    """The example of a resolved schema: its own, or one made of the examples of its members."""
+    if "examples" in schema:
+        return schema["examples"][0]
+    if "properties" in schema:
+        return {name: example_of(member) for name, member in schema["properties"].items()}
+    if "items" in schema:
+        return [example_of(schema["items"])]
+    return schema.get("const")
 
 
-def _table(title: str, required: Collection[str], members: dict[str, Json]) -> Iterator[str]:
-    if members:
-        yield from ("", f"| {title} | What it is |", "|---|---|")
-    for name, schema in members.items():
-        about = ("Required." if name in required else "", schema.get("description", ""), _bounds(schema))
-        yield f"| `{name}` | {' '.join(filter(None, about))} |"
+def endpoints_of(document: Json) -> Iterator[Endpoint]:
+    for path, item in resolved(document, document["paths"]).items():
+        shared = item.pop("parameters", [])
+        for method, operation in item.items():
+            parameters = shared + operation.get("parameters", [])
+            body = json_schema_of(operation.get("requestBody", {}))
+            yield Endpoint(method.upper(), path, operation, parameters, body)
 
 
-def _bounds(schema: Json) -> str:
-    """What a value must be, as far as a schema says so in numbers or words."""
-    if "enum" in schema:
-        return "One of " + ", ".join(f"`{value}`" for value in schema["enum"]) + "."
-    if "minimum" in schema and "maximum" in schema:
-        return f"{schema['minimum']:,} to {schema['maximum']:,}."
-    return ""
+def json_schema_of(message: Json) -> Json:
+    """The schema of the JSON in a request or an answer; empty if it has no JSON."""
+    content = message.get("content", {}).get("application/json", {})
+    return content.get("schema", {})  # type: ignore[no-any-return]
+
+
+def _inputs(endpoint: Endpoint) -> Iterator[str]:
+    """A table of its parameters and headers, and of the members of its body."""
+    rows = [one["schema"] | one for one in endpoint.parameters if one["in"] != "path"]
+    required = endpoint.body.get("required", [])
+    for name, member in endpoint.body.get("properties", {}).items():
+        rows.append({**member, "name": name, "in": "body", "required": name in required})
+    if rows:
+        yield from ("| Name | Where | What it is |", "|---|---|---|")
+    for row in rows:
+        about = row.get("description", "")
+        if row.get("required"):
+            about = f"Required. {about}"
+        if "enum" in row:
+            about += f" One of `{'`, `'.join(row['enum'])}`."
+        if "maximum" in row:
+            about += f" {row['minimum']:,} to {row['maximum']:,}."
+        yield f"| `{row['name']}` | {row['in']} | {about} |"
+
+
+def _command(endpoint: Endpoint, base_url: str) -> str:
+    """A command for curl, with variables for keys and the id of a check."""
+    url, data = base_url + endpoint.path, []
+    for one in endpoint.parameters:
+        value = VARIABLES.get(one["name"]) or one.get("example", "")
+        if one["in"] == "path":
+            url = url.replace(f"{{{one['name']}}}", value)
+        elif one.get("required"):
+            data.append(f'--data-urlencode "{one["name"]}={value}"')
+    words = ["curl -fsS"]
+    if endpoint.method != "GET":
+        words.append(f"-X {endpoint.method}")
+    words.append(f'"{url}"')
+    if {"bearer": []} in endpoint.operation.get("security", []):
+        words.append(OF_CHECKS)
+    if endpoint.body:
+        example = json.dumps(example_of(endpoint.body), ensure_ascii=False)
+        words.append(f"-H 'Content-Type: application/json' -d '{example}'")
+    if data:
+        words += ["-G", *data, "-o card.png"]
+    return " ".join(words)
+
+
+def _answer(answers: Json) -> Iterator[str]:
+    """The first answer, with an example if it is JSON, and the statuses of the refusals."""
+    status, answer = next(iter(answers.items()))
+    yield f"Answer **{status}**: {answer['description']}"
+    if schema := json_schema_of(answer):
+        yield from ("", "```json", json.dumps(example_of(schema), indent=2), "```")
+    refused = ", ".join(status for status in answers if "400" <= status < "600")
+    if refused:
+        yield from ("", f"[Refused](#errors-by-code) with {refused}.")
 
 
 def _errors(document: Json) -> Iterator[str]:
     yield from ("| Status | Code | Sentence |", "|---|---|---|")
     for status, answer in document["components"]["responses"].items():
-        for code, example in answer["content"]["application/json"]["examples"].items():
-            yield f"| {status} | `{code}` | {example['value']['error']} |"
-
-
-def _first(examples: dict[str, Json]) -> Any:
-    return next(iter(examples.values()))["value"]
+        if status.isdigit():
+            for code, example in answer["content"]["application/json"]["examples"].items():
+                yield f"| {status} | `{code}` | {example['value']['error']} |"

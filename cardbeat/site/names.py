@@ -1,38 +1,35 @@
-"""Places for cards that every system can have, and the site's name, which the pages' titles share. Pure."""
+"""Places for cards in their folder, and titles without the site's name. Pure."""
 
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final
 
 _INDEX: Final = re.compile(r"(.*)/index\.html?", re.IGNORECASE | re.DOTALL)
-_NOT_ON_WINDOWS: Final = re.compile(
-    r".*[<>:\"\\|?*\x00-\x1f\x7f\ud800-\udfff].*|.*[. ]|(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\..*)?",
-    re.IGNORECASE | re.DOTALL,
-)
+_NOT_IN_NAMES: Final = re.compile(r"[<>:\"\\|?*\x00-\x1f\x7f\ud800-\udfff]")
 _MOST_BYTES: Final = 255  # of one name, on all usual file systems
-_MOST_PATH_BYTES: Final = 4096  # Linux takes no longer path
-_BETWEEN: Final = re.compile(r"(?<!\s)\s++(?:(?:[|·•–—»«›‹/~-]|::)\s++|:(?=\S))")
-"""What stands between a title and the site's name behind it; read backwards, also the colon after a name before it."""
+_BEFORE_NAME: Final = re.compile(r"(?<=\S)\s++(?:[|·•–—»«›‹/~-]|::)\s++(?=\S)")
+_BEHIND_NAME: Final = re.compile(r"(?<=\S)(?:\s++(?:[|·•–—»«›‹/~-]|::)|:)\s++(?=\S)")
 _LONGEST_NAME: Final = 200  # characters of a site's name and of what stands between
+_SHARE: Final = 0.8
 
 
-def problem_of(output: str) -> str | None:
-    """Why this path, with slashes, can't be a card's place in its folder; None if it can."""
-    if len(output.encode(errors="replace")) > _MOST_PATH_BYTES:
-        return f"is longer than {_MOST_PATH_BYTES} bytes"
+def problem_of(output: str) -> str:
+    """Why this path, with slashes, can't be a card's place in its folder; empty if it can."""
     path = PurePosixPath(output)
-    if path.is_absolute() or ".." in path.parts or re.match(r"\\|[A-Za-z]:", output):
+    if path.is_absolute() or ".." in path.parts:
         return "must be a path inside the folder of the cards"
-    if any(part.lower().startswith(".cardbeat") for part in path.parts):
-        return "holds a name that cardbeat keeps for itself"
-    if path.suffix.lower() != ".png":
-        return "must end with .png"
-    if any(_NOT_ON_WINDOWS.fullmatch(part) or len(part.encode()) > _MOST_BYTES for part in path.parts):
-        return "holds a name that Windows can't have"
-    return None
+    if path.suffix.lower() != ".png" or output.startswith(".cardbeat"):
+        return "must end with .png and not begin with .cardbeat"
+    if _NOT_IN_NAMES.search(output):
+        return "holds a character that not every system can have in a name"
+    if any(len(part.encode()) > _MOST_BYTES for part in path.parts):
+        return f"holds a name of more than {_MOST_BYTES} bytes"
+    return ""
 
 
 def same_file(output: str) -> str:
@@ -41,41 +38,79 @@ def same_file(output: str) -> str:
 
 
 def card_names(pages: Iterable[str]) -> dict[str, str]:
-    """The places of the pages' cards, all different, by the pages' paths: `a/index.html` has `a.png`, `b.html` `b.png`.
+    """The places of the pages' cards, all different, by the pages' paths.
 
-    If there are both `a/index.html` and `a.html`, the latter has `a.html.png`.
+    `a/index.html` has `a.png`, and so has `a.html`. If there are both, the latter has `a.html.png`.
+    What can't be a name is replaced by a digest.
     """
-    names, taken = {}, set()
+    names: dict[str, str] = {}
+    taken: set[str] = set()
     for page in sorted(pages, key=lambda page: (not _INDEX.fullmatch(page), page)):
         index = _INDEX.fullmatch(page)
         plain = index[1] if index else page.rpartition(".")[0]
-        # For what is no name on Windows, or where a card would stand in place of a folder.
         digest = hashlib.sha256(page.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-        other = f"{re.sub('[^A-Za-z0-9]+', '-', plain)[:40]}-{digest}.png".lstrip("-")
-        usual = [
-            name for name in (f"{plain}.png", f"{page}.png") if not problem_of(name) and ".png/" not in name.lower()
-        ]
-        names[page] = next(name for name in (*usual, other) if same_file(name) not in taken)
-        taken.add(same_file(names[page]))
+        readable = re.sub("[^A-Za-z0-9]+", "-", plain)[:40].strip("-")
+        for name in (f"{plain}.png", f"{page}.png", f"{readable}-{digest}.png"):
+            if not problem_of(name) and same_file(name) not in taken:
+                names[page] = name
+                taken.add(same_file(name))
+                break
     return names
 
 
-def without_site_name(titles: Mapping[str, str]) -> dict[str, str]:
-    """The titles by their pages' paths, without what all end or begin with, such as " | My site".
+def without_site_name(pages: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """The titles by their pages' paths, without the site's name, as in `Title | My site`.
 
-    The front page does not count: often its title is the site's name, or more than that.
+    `pages` has a title and a language for each path. The name is what the titles of the whole site,
+    of one language or of one folder end or begin with; one of five may lack it. Front pages do not
+    count: often theirs is the name, or longer.
     """
-    of_pages = [title for page, title in titles.items() if title and page != "index.html"]
-    end = _shared_end(of_pages)
-    beginning = "" if end else _shared_end([title[::-1] for title in of_pages])[::-1]
-    return {page: title.removesuffix(end).removeprefix(beginning) for page, title in titles.items()}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for page, (title, language) in pages.items():
+        folder, slash, _ = page.partition("/")
+        if not title or page in ("index.html", "404.html"):
+            continue
+        groups.setdefault(("site", ""), []).append(title)
+        groups.setdefault(("language", language.lower()), []).append(title)
+        if page != f"{folder}/index.html":
+            groups.setdefault(("folder", folder if slash else ""), []).append(title)
+    names = set[str]().union(*map(_shared, groups.values()))
+    return {page: _shortened(title, names) for page, (title, _) in pages.items()}
 
 
-def _shared_end(titles: Sequence[str]) -> str:
-    """The longest end that at least two titles have; each of the others must be the name in it."""
-    longest = max(titles, key=len, default="")
-    for between in _BETWEEN.finditer(longest, max(0, len(longest) - _LONGEST_NAME)):
-        end, name = longest[between.start() :], longest[between.end() :]
-        if sum(title.endswith(end) for title in titles) > 1 and all(t.endswith(end) or t == name for t in titles):
-            return end
-    return ""
+def _shared(titles: list[str]) -> set[str]:
+    """What nearly all titles end or begin with, or are. Beginnings only if they have no end."""
+    whole = Counter(titles)
+    for parts_of in (_ends_of, _beginnings_of):
+        counts = Counter(chain.from_iterable(map(parts_of, titles)))
+        found = set()
+        for part, count in counts.items():
+            # The name alone: `My site` of ` | My site` and of `My site: `.
+            name = re.sub(r"^\s+\S+\s+|(\s+\S+|:)\s+$", "", part)
+            if count > 1 and count + whole[name] >= _SHARE * len(titles):
+                found.add(part)
+        if found:
+            return found
+    return set()
+
+
+def _ends_of(title: str) -> list[str]:
+    """What may be a site's name with the sign before it, the longest first."""
+    found = _BEFORE_NAME.finditer(title, max(0, len(title) - _LONGEST_NAME))
+    return [title[sign.start() :] for sign in found]
+
+
+def _beginnings_of(title: str) -> list[str]:
+    """What may be a site's name with the sign behind it, the longest first."""
+    found = [title[: sign.end()] for sign in _BEHIND_NAME.finditer(title, 0, _LONGEST_NAME)]
+    return found[::-1]
+
+
+def _shortened(title: str, names: set[str]) -> str:
+    for end in _ends_of(title):
+        if end in names:
+            return title.removesuffix(end)
+    for beginning in _beginnings_of(title):
+        if beginning in names:
+            return title.removeprefix(beginning)
+    return title

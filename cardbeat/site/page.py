@@ -1,204 +1,199 @@
-"""One page of built HTML: the texts of its card, and where the tags of an image go. Pure."""
+"""What a page of built HTML says of itself, and where tags may be written into it. Pure.
 
-import codecs
+Begin with `read_page`. Three questions are apart: what the page says, in `metas`, wherever they
+stand; what its title is, the first `title` of HTML; and where its head begins, in `places`.
+"""
+
 import html
 import re
-from html.parser import HTMLParser
+from html.entities import html5
 from typing import Final, NamedTuple
 
-READ_BYTES: Final = 1024 * 1024  # of a page, whose head ends long before
-_PART: Final = 16 * 1024  # characters that are parsed at once
-_MOST_UNREAD: Final = 16 * 1024
-"""The parser gives up at a longer tag: its time grows with the square of the length, or faster."""
+from cardbeat.site.charset import byte_of, codec_of, codec_of_meta, decoded
+from cardbeat.site.tags import Tag, attributes, tags_of
 
 _IN_HEAD: Final = frozenset(
-    ["html", "head", "title", "meta", "link", "script", "style", "base", "noscript", "template"]
+    "! html head title meta link script style base basefont bgsound noscript noframes".split()
 )
-"""Elements that leave the head open where its own tags are left out, as HTML allows."""
-_APART: Final = frozenset(("svg", "math", "noscript", "template", "iframe", "object"))
-"""Elements whose content says nothing about the page."""
-_DEEPEST: Final = 100  # of them inside one another
-_BLANKS: Final = " \t\n\r\f"
+"""Not `template`, which ends the head for the parsers of some networks."""
+_END_HEAD: Final = frozenset("/head /body /html /br".split())
+_XHTML: Final = re.compile(r"<\?xml|<!doctype[^>]*xhtml", re.IGNORECASE)
 _REDIRECT: Final = re.compile(r"[\s\d.]*[;,]\s*\S")
-_CHARSET: Final = re.compile(rb"<meta[^>]*?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-_BOMS: Final = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-_READ_AS: Final = {
-    **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
-    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
-    **dict.fromkeys(("tis-620", "iso8859-11"), "cp874"),
-    "iso8859-9": "cp1254",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "big5": "big5hkscs",
-}
-"""What browsers read in place of a charset: a larger one that holds it."""
+_IMAGES: Final = ("og:image", "og:image:url", "og:image:secure_url")
+_REFERENCE: Final = re.compile("&(?:#[0-9a-zA-Z]++;?|([a-zA-Z][a-zA-Z0-9]*+(?:;|(?!=))))")
+_BLANKS: Final = re.compile("[ \t\n\r\f]+")
+_NO_LETTER: Final = re.compile("[\ud800-\udfff]")
+_LONG_NUMBER: Final = re.compile("&#(?:[0-9]{10,}|[xX][0-9a-fA-F]{10,});?")
 
 
 class BuiltPage(NamedTuple):
-    """What the head of a page says. A text is empty if it is not there; `name` is the content of `<title>`.
+    """What a page says. A text that is not there is empty; `name` is that of `title`.
 
-    `end_of_head` is the number of bytes before the place for more tags; None if there is no such place.
+    `metas` has a name in small letters, and a content, for each name of a `meta`.
+    `image_end` is the byte behind the first `og:image`, 0 for none. `places` are the bytes at which
+    tags may be written, the best first: behind the charset's `meta`, and behind the start of the
+    head. There is none where `codec` can't write the page.
     """
 
-    title: str
+    metas: list[tuple[str, str]]
     name: str
-    description: str
-    author: str
-    tag: str
-    image: str
+    lang: str
+    canonical: str
     is_redirect: bool
-    end_of_head: int | None
-    encoding: str
+    is_xhtml: bool
+    codec: str
+    image_end: int
+    places: list[int]
+
+    def said(self, *names: str) -> str:
+        """The content of the first of these names that has one."""
+        for wanted in names:
+            for name, content in self.metas:
+                if name == wanted and content:
+                    return content
+        return ""
+
+    @property
+    def image(self) -> str:
+        return self.said(*_IMAGES)
 
 
 def read_page(raw: bytes) -> BuiltPage:
-    """What the first `READ_BYTES` of a page say. Raises `ValueError` for a number of thousands of digits."""
-    encoding = next((name for bom, name in _BOMS.items() if raw.startswith(bom)), "") or _declared(raw[:1024])
-    head, before = _Head(), ""
-    try:
-        # Each byte that can't be decoded is a lone surrogate, and is the same byte again below.
-        text = raw.decode(encoding, "surrogateescape")
-    except (LookupError, UnicodeError):
-        encoding, text = "utf-8", raw.decode("utf-8", "surrogateescape")
-    try:
-        for start_of_part in range(0, len(text), _PART):
-            head.feed(text[start_of_part : start_of_part + _PART])
-            if len(head.rawdata) > _MOST_UNREAD and not (head.cdata_elem or head.rawdata.startswith("<!--")):
-                raise AssertionError
-        # A comment without an end goes on to the end of the page; the parser would look for it at each "<!--" in it.
-        if not head.rawdata.startswith("<!--"):
-            head.close()
-        before = text if len(raw) < READ_BYTES else ""
-    except _HeadEnds:
-        line, column = head.getpos()
-        lines = text.split("\n", line)
-        before = "\n".join([*lines[: line - 1], lines[line - 1][:column]])
-    except AssertionError:
-        pass  # html.parser gives up at a declaration that is none, and this at a tag without an end, or too deep.
-    try:
-        start = before.encode(encoding, "surrogateescape")
-    except UnicodeError:
-        start = b""  # A charset with states, as ISO-2022-JP, has no way to write a byte that it can't read.
-    said = {name: _on_one_line(content) for name, content in head.metas.items()}
-
-    def first(*names: str) -> str:
-        return next((said[name] for name in names if said.get(name)), "")
-
-    return BuiltPage(
-        title=first("og:title"),
-        name=_on_one_line(html.unescape(head.title or "")),
-        description=first("og:description", "description"),
-        author=first("author"),
-        tag=first("article:tag", "article:section"),
-        image=first("og:image", "og:image:url", "og:image:secure_url"),
-        is_redirect=head.is_redirect,
-        end_of_head=len(start) if start and raw.startswith(start) else None,
-        encoding=encoding,
-    )
-
-
-def image_tags(url: str, title: str) -> list[str]:
-    """The lines that the builder's page gives."""
-    alt = _escaped(title)
-    return [
-        f'<meta property="og:image" content="{_escaped(url)}">',
-        '<meta property="og:image:width" content="1200">',
-        '<meta property="og:image:height" content="630">',
-        f'<meta property="og:image:alt" content="{alt}">',
-        '<meta name="twitter:card" content="summary_large_image">',
-        f'<meta name="twitter:image:alt" content="{alt}">',
+    """What a page says, read as a browser reads it."""
+    codec = codec_of(raw)
+    text = decoded(raw, codec)
+    reader = _Reader(text)
+    places = [
+        byte_of(raw, text, place, codec)
+        for place in (reader.behind_charset, reader.start_of_head)
+        if place is not None
     ]
-
-
-def with_lines(raw: bytes, lines: list[str]) -> bytes | None:
-    """A page, or its first `READ_BYTES`, with these lines at the end of its head, in its own charset.
-
-    Unchanged if it has an image, which another run may have just written. None if there is no such place, or if the
-    page would still not have an image.
-    """
-    page = read_page(raw)
-    if page.image:
-        return raw
-    if page.end_of_head is None:
-        return None
-    start, rest = raw[: page.end_of_head], raw[page.end_of_head :]
-    end = "\r\n" if "\r\n".encode(page.encoding) in start else "\n"
-    added = "".join(line + end for line in lines).encode(page.encoding, "xmlcharrefreplace")
-    return start + added + rest if read_page(start + added + rest[:READ_BYTES]).image else None
-
-
-class _HeadEnds(Exception):
-    """The parser stands where the head ends."""
-
-
-class _Head(HTMLParser):
-    """Reads a page up to the end of its head."""
-
-    # Nothing in these is a tag. The parsers of older versions of Python find some there.
-    CDATA_CONTENT_ELEMENTS = (  # type: ignore[misc]
-        *("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"),
+    return BuiltPage(
+        metas=reader.metas,
+        name=_on_one_line(html.unescape(_LONG_NUMBER.sub("\ufffd", reader.title or ""))),
+        lang=reader.lang,
+        canonical=reader.canonical,
+        is_redirect=reader.is_redirect,
+        is_xhtml=reader.is_xhtml,
+        codec=codec,
+        image_end=byte_of(raw, text, reader.image_end, codec) or 0,
+        places=[place for place in places if place is not None],
     )
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.metas: dict[str, str] = {}
+
+class _Reader:
+    """Reads a page's text. What it finds is decoded, but for the title; places are characters."""
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+        self.metas: list[tuple[str, str]] = []
         self.title: str | None = None
+        self.lang = ""
+        self.canonical = ""
         self.is_redirect = False
-        self._data = ""  # since the last tag
-        self._apart: list[str] = []  # the open elements of `_APART`
-        self._has_head = False
+        self.is_xhtml = False
+        self.image_end = 0
+        self.behind_charset: int | None = None
+        self.start_of_head: int | None = None
+        self._head_is_open = True
+        self._in_noscript = False
+        self._open_templates = 0
+        self._last: int | None = None
+        self._read(int(page.startswith("\ufeff")), len(page))
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._data = ""
-        if tag == "body" or not (self._has_head or self._apart or tag in _IN_HEAD):
-            raise _HeadEnds
-        self._has_head = self._has_head or tag == "head"
-        if tag in _APART:
-            if len(self._apart) == _DEEPEST:
-                raise AssertionError
-            self._apart.append(tag)
-        elif tag == "meta" and not self._apart:
-            # Of an attribute that is there twice, the first counts.
-            self._meta({name: value or "" for name, value in reversed(attrs)})
+    def _read(self, at: int, stop: int) -> None:
+        for tag in tags_of(self.page, at, stop):
+            if self._head_is_open:
+                self._follow_head(tag, at)
+            if not self._head_is_open:
+                break
+            self._take(tag)
+            at = tag.text_end
+        if not self._head_is_open:
+            for tag in tags_of(self.page, at, stop, self._last_place()):
+                self._take(tag)
 
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("head", "body", "html"):
-            raise _HeadEnds
-        if tag in self._apart:
-            del self._apart[self._apart.index(tag) :]
-        elif tag == "title" and self.title is None and not self._apart:
-            self.title = self._data
+    def _last_place(self) -> int:
+        """Where the last tag begins that may say something, before most of a body as a rule."""
+        if self._last is None:
+            title = [] if self.title else ["<title"]
+            small = self.page.lower()
+            self._last = max(map(small.rfind, ["<meta", "<link", "<html", *title]))
+        return self._last
 
-    def handle_data(self, data: str) -> None:
-        self._data += data[: _MOST_UNREAD - len(self._data)]
-        if not (self._has_head or self._apart or self.cdata_elem) and data.strip(_BLANKS + "\ufeff"):
-            raise _HeadEnds
+    def _follow_head(self, tag: Tag, before: int) -> None:
+        """Note where the head begins, whose own tags may be left out, and whether it ends here."""
+        has_text = bool(self.page[before : tag.start].strip(" \t\n\r\f"))
+        if self.start_of_head is None:
+            if tag.name == "head" and not has_text:
+                self.start_of_head = tag.end
+            elif has_text or tag.name not in ("!", "html"):
+                self.start_of_head = before
+        is_other = not tag.name.startswith("/") and tag.name not in _IN_HEAD
+        self._head_is_open = not (has_text or is_other or tag.name in _END_HEAD)
 
-    def _meta(self, values: dict[str, str]) -> None:
-        content = values.get("content", "").strip(_BLANKS)
-        if values.get("http-equiv", "").strip().lower() == "refresh" and _REDIRECT.match(content):
+    def _take(self, tag: Tag) -> None:
+        if tag.name == "template":
+            self._open_templates += 1
+        elif tag.name == "/template":
+            self._open_templates = max(0, self._open_templates - 1)
+        elif self._open_templates:
+            pass
+        elif tag.name == "meta":
+            self._take_meta(tag)
+        elif not self._in_noscript:
+            self._take_other(tag)
+
+    def _take_other(self, tag: Tag) -> None:
+        match tag.name:
+            case "noscript":
+                self._in_noscript = True
+                self._read(tag.end, tag.text_end)
+                self._in_noscript = False
+            case "title" if self.title is None:
+                self.title = self.page[tag.end : tag.text_end]
+            case "html":
+                values = attributes(self.page, tag)
+                self.is_xhtml = self.is_xhtml or "xmlns" in values
+                self.lang = self.lang or _value(values, "lang") or _value(values, "xml:lang")
+            case "link" if not self.canonical:
+                values = attributes(self.page, tag)
+                if "canonical" in _value(values, "rel").lower().split():
+                    self.canonical = _value(values, "href")
+            case "!" if self._head_is_open and _XHTML.match(self.page, tag.start):
+                self.is_xhtml = True
+
+    def _take_meta(self, tag: Tag) -> None:
+        """Note what a `meta` says. Of one in `noscript`, which is text to browsers, the image."""
+        values = attributes(self.page, tag)
+        content = _value(values, "content")
+        names = f"{_value(values, 'property')} {_value(values, 'name')}"
+        for name in names.lower().split():
+            if name in _IMAGES or not self._in_noscript:
+                self.metas.append((name, content))
+            if name == _IMAGES[0]:
+                self.image_end = self.image_end or tag.end
+        kind = _value(values, "http-equiv").lower()
+        if self._in_noscript:
+            return
+        if kind == "refresh" and _REDIRECT.match(content):
             self.is_redirect = True
-        for name in f"{values.get('property', '')} {values.get('name', '')}".lower().split():
-            if content:
-                self.metas.setdefault(name, content)
+        if self._head_is_open and self.behind_charset is None and codec_of_meta(values):
+            self.behind_charset = tag.end
 
 
-def _declared(start: bytes) -> str:
-    """The encoding in which browsers read a page without a byte order mark; UTF-8 if it tells no known one."""
-    label = _CHARSET.search(re.sub(b"<!--.*?-->", b"", start, flags=re.DOTALL))
-    try:
-        name = codecs.lookup(label[1].decode("latin-1") if label else "utf-8").name
-    except LookupError:
-        return "utf-8"
-    # A page that declares UTF-16 in ASCII is in UTF-8. The others are not for pages.
-    return "utf-8" if name.startswith(("utf", "idna", "puny", "unicode", "raw")) else _READ_AS.get(name, name)
+def _value(values: dict[str, str], name: str) -> str:
+    """The value of an attribute, in which `&copy=` is not a reference; empty if there is none."""
+    text = values.get(name, "")
+    if "&" in text:
+        text = _REFERENCE.sub(_referred, _LONG_NUMBER.sub("\ufffd", text))
+    return _on_one_line(text)
+
+
+def _referred(found: re.Match[str]) -> str:
+    """The character of a reference, such as `&amp;`; the reference if there is none."""
+    return html5.get(found[1], found[0]) if found[1] else html.unescape(found[0])
 
 
 def _on_one_line(text: str) -> str:
-    """A text without line breaks. What could not be decoded is U+FFFD."""
-    return re.sub(f"[{_BLANKS}]+", " ", re.sub("[\ud800-\udfff]", "\ufffd", text)).strip(" ")
-
-
-def _escaped(text: str) -> str:
-    """A text as the value of an attribute in double quotes, on one line."""
-    return re.sub(r"\s+", " ", html.escape(text, quote=False).replace('"', "&quot;"))
+    return _BLANKS.sub(" ", _NO_LETTER.sub("\ufffd", text)).strip(" ")

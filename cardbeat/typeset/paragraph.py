@@ -1,234 +1,301 @@
-"""A text with its fonts, directions and line breaks found, of which lines of any size are drawn."""
+"""A text with its fonts, directions, widths and line breaks found; lines of any size are drawn."""
 
-import re
 from bisect import bisect_right
-from collections.abc import Collection
-from functools import cache, partial
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
+from itertools import accumulate, chain, pairwise
 from math import ceil
 from typing import NamedTuple
-from unicodedata import category, east_asian_width
+from unicodedata import category
 
-from cardbeat.typeset.faces.catalogue import NASTALIQ, FontSubset
-from cardbeat.typeset.faces.fonts import FontChoice, Fonts, runs_of
-from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
+from PIL import Image, ImageDraw, ImageFont
+
+from cardbeat.typeset.faces.catalogue import FontFile
+from cardbeat.typeset.faces.fonts import Fonts, Glyphs
 from cardbeat.typeset.unicode import bidi
-from cardbeat.typeset.unicode.breaks import Break, breaks_at_hyphens
-from cardbeat.typeset.unicode.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters, is_european, stray_marks
-from cardbeat.typeset.unicode.han import language_of
-from cardbeat.typeset.widths import Widths
-from cardbeat.typeset.work import SLOW, SPENT_ENOUGH, TRIED_ENOUGH, UNBOUNDED, Work, graphemes_within
-from cardbeat.typeset.wrap import Word
+from cardbeat.typeset.unicode.breaks import Break, breaks
+from cardbeat.typeset.unicode.clusters import ZWNJ, characters, clean
+from cardbeat.typeset.wrap import Word, Words
 
 ELLIPSIS = "…"
-HYPHEN = "-"
-_PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.POOR: 0.3, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
-"""`Word.penalty` by the break at the end of a line."""
-_NASTALIQ_EM, _OTHER_EM, _MIXED_EM, _MANY_FONTS = 2.1, 1.25, 1.45, 4
-"""Height of most lines of Nastaliq, of other scripts than European and Han, and of so many fonts of those."""
-_STAY = frozenset("!?%‰°′″'’\"*&…")
-"""Punctuation after which an ellipsis looks right, beside closing brackets and quotation marks."""
-_NOT_LAST, _NOT_FIRST = frozenset("&+=→⇒≠≤≥<>(@"), frozenset("–—→⇒≠≤≥=0123456789")
-"""What a line had better not end with, and not begin with: a number belongs to the name before it."""
-_IS_SMALL = re.compile("[a-zà-öø-ÿα-ωа-я]{1,3} ").fullmatch
-_LEAST_KEPT = 0.6  # part of a cut line's graphemes that must stay for it to be cut after a word
-_NARROWEST_EM = 0.22  # about the width of an `i`
-_WIDE = 3.8  # least width of a Han character or an emoji, in widths of an `i`
-_MEASURED = 1.5
-"""How many times its room a text is measured: shaped text can be narrower than the sum of its letters."""
+MOST_CHARACTERS = 2_000
+MOST_GRAPHEMES = 400
+MOST_FONT_FILES = 96
+MOST_SHAPED_RUNS = 64
+"""What one text may open and draw. What is past that is cut. No text in one language comes near."""
+_TALLEST_EM = 1.7
+_DEEPEST_EM = 1.2
+"""More than any script needs: stacks of marks are cut off here."""
+_WIDER = 1.1
+"""Times as wide as planned that a line has room to be drawn."""
+_LEAST_KEPT = 0.6
+"""Part of a line that must stay for it to be cut after a word."""
+_SMALL_COST = 2.8
+_DASH_COST = 4.0
+_INSIDE_COST = 1.0
+_PAUSE_COST = -1.0
+_COMMA_COST = -0.2
+"""Costs of a line's end: on a small word, before a dash, inside a phrase, at a pause, at a comma.
+
+A pause is a colon or the end of a sentence. A line of half the width costs 0.25.
+"""
+_DASHES = "–—-"
+_SPACES = " \u3000\u200b"
 
 
-class Style(NamedTuple):
-    """How a text is set: at the largest size at which it fits, down to the smallest; there it is cut."""
+class Run(NamedTuple):
+    """Neighbouring graphemes that one font draws at one embedding level, in logical order."""
 
-    weight: int
-    largest_px: int
-    smallest_px: int
-    leading: float = 1.15  # from one baseline to the next, in parts of the size
-    max_lines: int = 1
-    tracking_em: float = 0  # added to the space between letters of Latin, Greek and Cyrillic
+    font: FontFile
+    level: int
+    texts: list[str]
+
+
+class Emoji(NamedTuple):
+    """A picture, and the place of its upper left corner from the line's origin."""
+
+    drawn: str
+    """The private-use character that draws it."""
+    picture: Image.Image
+    x: int
+    y: int
+
+
+class TextLine(NamedTuple):
+    """A drawn line. Its origin is on the baseline where its ink begins, at the left."""
+
+    text: str
+    width_px: int
+    ink: Image.Image
+    """Coverage ("L") of all but the emoji, from the origin on."""
+    ink_y: int
+    """Its upper edge below the baseline: less than 0 for most."""
+    emoji: tuple[Emoji, ...]
 
 
 class Paragraph:
-    """One text in one style. Widths are planned, in em; drawn lines may be a little wider or narrower."""
+    """One text. Widths and heights are planned in em, as they hold at any size."""
 
     def __init__(
         self,
         fonts: Fonts,
         text: str,
-        style: Style,
-        width_px: float,
+        weight: int,
         *,
-        language: str | None = None,
-        max_work: int = UNBOUNDED,
+        language: str = "ja",
+        serif: bool = False,
+        small_words: frozenset[str] = frozenset(),
     ) -> None:
-        """Looks at no more text than fits lines of `width_px`; `truncated` says whether there is more.
+        """`language` chooses Han shapes and phrases; `serif` serifs, if all letters have them."""
+        text, _ = fonts.drawable(clean(text[:MOST_CHARACTERS]))
+        self._fonts = fonts
+        self._weight = weight
+        self._small_words = small_words
+        self.rtl = bidi.is_rtl(text)
+        chosen = fonts.choose(text, language, serif)
+        self.is_serif = serif and all(map(_has_serifs, chosen))
+        if serif and not self.is_serif:
+            chosen = fonts.choose(text, language)
+        levels = bidi.levels("".join(glyphs.grapheme[0] for glyphs in chosen), self.rtl)
+        self._runs = _affordable(_runs_of(chosen[:MOST_GRAPHEMES], levels))
+        length = sum(len(run.texts) for run in self._runs)
+        self.is_truncated = length < len(chosen)
+        self._glyphs = chosen[:length]
+        self._levels = levels[:length]
+        self.graphemes = [glyphs.grapheme for glyphs in self._glyphs]
+        self._breaks = breaks(self.graphemes, language)
+        self.has_compounds = Break.ALLOWED in self._breaks
+        """Whether lines may end where only a much larger size is worth it."""
+        self.ascent_em = 0.0
+        self.descent_em = 0.0
+        self._ends_em = list(accumulate(self._widths_em(), initial=0.0))
+        self.total_em = self._ends_em[-1]
+        self._words: dict[tuple[Break, float], Words] = {}
 
-        Past `max_work`, in the unit of `work`, runs of the text are not drawn.
+    def words(self, least: Break, longest_em: float) -> Words:
+        """What stays together when lines may break at `least` or better.
+
+        Only a word that is longer than `longest_em` is divided inside.
         """
-        room_em = style.max_lines * width_px / style.smallest_px
-        most = most_graphemes(room_em)
-        text, self.missing = fonts.drawable(clean_for_lines(text))
-        longest = min(4 * most, 3 * graphemes_within(max_work))
-        is_longer, text = len(text) > longest, text[:longest]
-        graphemes = clusters(text, most + 1)
-        if len(text) > sum(map(len, graphemes)) and len(graphemes) <= most:
-            self.missing += sum(map(fonts.has, stray_marks(text, graphemes)))
-        self._fonts, self._weight = fonts, style.weight
-        # A line of Han can need more faces than `fonts` keeps open. To open them again for each line would be slow.
-        self._face = cache(partial(fonts.faces.face, style.weight))
-        self._drawn = Drawn()
-        self._words: dict[Break, list[Word]] = {}
-        self._lines: dict[tuple[int, int, int, bool], TextLine] = {}
-        self.stretch = 1.0  # of the widest line that was drawn, in parts of its planned width
-        self.heights_em: dict[tuple[int, float], float] = {}
-        """Heights of blocks too high for their box, by number of lines and leading: in em they hold at any size."""
-        most = min(bisect_right(list(accumulate(map(_least_width, graphemes))), most), graphemes_within(max_work))
-        self.truncated = is_longer or len(graphemes) > most
-        self._graphemes, self._levels, self.rtl, hyphens = bidi.ordered(graphemes[:most])
-        whole = "".join(self._graphemes)
-        self._language = language_of(whole, language)
-        choices = fonts.choose(self._graphemes, self._language)
-        work = Work(style.weight, max_work)
-        self._choices = work.affordable(choices, self._levels, len(whole))
-        self.missing += sum(choice.missing for choice in choices)
-        self.work = work.spent  # the cost of all text that is looked at, also of what is cut later
-        self._may_try = min(max(0, TRIED_ENOUGH - work.again), SPENT_ENOUGH - work.spent)
-        self.slow = work.again > SLOW
-        self.line_em = _line_em({piece.subset for choice in self._choices for piece in choice.pieces})
-        """A guess of the height of a line that is higher than most, else 0."""
-        looked_at = zip(self._graphemes, choices, self._choices, strict=True)
-        self._left_out = [0 if g.isspace() else len(g) * (a is not b) for g, a, b in looked_at]
-        self._widths = Widths(
-            fonts.faces,
-            self._choices,
-            self._levels,
-            weight=style.weight,
-            tracking_em=style.tracking_em if any(map(is_european, whole)) else 0,
-            most_em=_MEASURED * room_em,
-        )
-        self.truncated |= self._widths.total_em > _MEASURED * room_em
-        self._breaks, self._hyphens = breaks_at_hyphens(self._graphemes[: len(self)], self._language, hyphens)
+        if (least, longest_em) not in self._words:
+            self._words[least, longest_em] = Words(self._divided(least, longest_em))
+        return self._words[least, longest_em]
 
-    def __len__(self) -> int:
-        """The number of graphemes; `words` and `line` count places in them."""
-        return len(self._widths.alone_em)
+    def width_em(self, start: int, end: int) -> float:
+        """The width of graphemes `start` to `end`."""
+        return self._ends_em[end] - self._ends_em[start]
 
-    def words(self, least: Break) -> list[Word]:
-        """What stays together when lines may break at `least` or better. Kept, as each box that is tried asks again."""
-        if least not in self._words:
-            starts = [i for i, good in enumerate(self._breaks) if i == 0 or good >= least]
-            self._words[least] = [self._word(start, end) for start, end in pairwise([*starts, len(self)])]
-        return self._words[least]
-
-    def is_spelled(self, word: Word) -> bool:
-        """Whether a word has a letter or a digit."""
-        return any(grapheme[0].isalnum() for grapheme in self._graphemes[word.start : word.end])
-
-    def has(self, quality: Break) -> bool:
-        """Whether any break is of exactly this quality."""
-        return quality in self._breaks
-
-    def ends_em(self, start: int) -> list[float]:
-        """The width from `start` to the end of each grapheme after it, also where the letters of a word join."""
-        widths = self._widths.alone_em[:]
-        for word in self.words(Break.FAIR) if any(level % 2 for level in self._levels) else ():
-            letters = widths[word.start : word.end]
-            widths[word.start : word.end] = [em * word.full_em / (sum(letters) or 1) for em in letters]
-        return list(accumulate(widths[start:]))
-
-    @property
-    def tried_enough(self) -> bool:
-        """Whether so much of it was drawn, or it costs so much, that only its smallest size should be tried."""
-        return self._drawn.cost > self._may_try
-
-    @property
-    def blank(self) -> bool:
-        """Whether no font has a glyph for any character of the text."""
-        return not any(choice.pieces for choice in self._choices)
-
-    def cut_place(self, start: int, end: int) -> int:
-        """The best place, no later than `end`, for an ellipsis: after a word, if possible not "and", without the comma.
-
-        It is inside a word where the line would lose more than 40 % of its graphemes otherwise.
-        """
-        places = (i for i in range(end, start, -1) if i < len(self) and self._breaks[i] >= Break.FAIR)
-        place, before, *_ = *places, start, start
-        least = start + _LEAST_KEPT * (end - start)
-        if before >= least and _IS_SMALL("".join(self._graphemes[before:place])):
-            place = before
-        elif place < least:
-            place = end
-        return next((kept for kept in range(place, start, -1) if not hangs(self._graphemes[kept - 1])), place)
-
-    def line(self, start: int, end: int, size_px: int, ellipsis: bool = False) -> TextLine:
-        """The drawn line of graphemes `start` to `end`, without spaces at its end. Kept for the next box."""
-        key = start, end, size_px, ellipsis
-        if key not in self._lines:
-            self._lines[key] = self._new_line(*key)
-        return self._lines[key]
-
-    def _new_line(self, start: int, end: int, size_px: int, ellipsis: bool) -> TextLine:
-        hyphen = end in self._hyphens and not ellipsis
-        end = self._without_space(start, end)
-        choices, levels = self._choices[start:end], self._levels[start:end]
+    def line(self, start: int, end: int, size_px: int, *, ellipsis: bool = False) -> TextLine:
+        """The drawn line of graphemes `start` to `end`, without spaces at its end."""
+        end = self._without_spaces(start, end)
+        glyphs = self._glyphs[start:end]
+        levels = self._levels[start:end]
+        text = "".join(self.graphemes[start:end])
         if ellipsis:
-            choices += self._fonts.choose([ELLIPSIS], "ja")
-            levels = [*levels, int(self.rtl)]
-        elif hyphen:
-            choices.append(self._hyphen(end))
-            levels = [*levels, levels[-1]]
-        runs = runs_of(choices, levels)
-        line = LineBuilder(self._face, size_px, self._drawn)
-        for subset, level, texts in bidi.in_visual_order(runs, [level for _, level, _ in runs]):
-            if self._widths.tracking_em(subset, level):
-                line.add_apart(subset, texts, self._widths.places_em(subset, texts))
-            else:
-                line.add(subset, bool(level % 2), texts)
-        return line.built(sum(self._left_out[start:end]))
+            text += ELLIPSIS
+            glyphs += self._fonts.choose(ELLIPSIS, "ja", self.is_serif)
+            levels.append(int(self.rtl))
+        runs = _runs_of(glyphs, levels)
+        ordered = bidi.in_visual_order(runs, [run.level for run in runs])
+        width_px = ceil((self.width_em(start, end) + 1) * _WIDER * size_px)
+        return self._drawn(text, ordered, width_px, size_px)
 
-    def _word(self, start: int, end: int) -> Word:
-        stop = self._without_space(start, end)
-        ink, space = self._widths.between_em(start, stop), self._widths.between_em(stop, end)
-        hyphen = self._hyphen_em(end) if end in self._hyphens else 0.0
-        penalty = _PENALTIES[self._breaks[end] if end < len(self) else Break.GOOD]
-        if end < len(self) and (self._graphemes[stop - 1] in _NOT_LAST or self._graphemes[end] in _NOT_FIRST):
-            penalty += _PENALTIES[Break.POOR]
-        return Word(start, end, ink + hyphen, ink + space, penalty)
+    def cut(self, start: int, width_em: float) -> int:
+        """The end of a line from `start` on, so wide at most, before an ellipsis.
 
-    def _hyphen(self, end: int) -> FontChoice:
-        """The hyphen drawn at a soft hyphen that ends a line, in the font of the letter before it."""
-        return self._fonts.choose([self._graphemes[end - 1], HYPHEN], self._language)[1]
-
-    def _hyphen_em(self, end: int) -> float:
-        width_em, pieces = self._fonts.faces.width_em, self._hyphen(end).pieces
-        return sum(width_em(subset, self._weight, [text], False) for subset, text in pieces)
-
-    def _without_space(self, start: int, end: int) -> int:
-        while end > start and self._graphemes[end - 1] in (" ", "\u3000", ZWSP):
+        That is the end of a word, without a comma or an opening bracket, unless 40 % would be lost.
+        """
+        fitting = bisect_right(self._ends_em, self._ends_em[start] + width_em) - 1
+        end = fitting
+        while start < end < len(self.graphemes) and self._breaks[end] < Break.ALLOWED:
+            end -= 1
+        if end - start < _LEAST_KEPT * (fitting - start):
+            end = fitting
+        while end > start and _hangs(self.graphemes[end - 1]):
             end -= 1
         return end
 
+    def _widths_em(self) -> list[float]:
+        """The width of each grapheme. Also finds the height of all, by what each font draws.
 
-def most_graphemes(width_em: float) -> int:
-    """More graphemes than fit that width."""
-    return ceil(width_em / _NARROWEST_EM) + 8
+        The widths of letters are summed, then stretched as kerning and joining stretch the whole.
+        So for `To` of 0.6 and 0.6 em that is 1.1 em wide as it is drawn, each counts 0.55 em.
+        """
+        samples: dict[tuple[FontFile, int], list[list[str]]] = {}
+        for font, level, texts in self._runs:
+            samples.setdefault((font, level % 2), []).append(texts)
+        widths_em: dict[tuple[FontFile, int, str], float] = {}
+        for (font, side), runs in samples.items():
+            face = self._fonts.face(font, self._weight)
+            # Letters of two runs do not join.
+            sample = ZWNJ.join(map("".join, runs))
+            full_em, ascent_em, descent_em = face.extent(sample, bool(side))
+            self.ascent_em = min(_TALLEST_EM, max(self.ascent_em, ascent_em))
+            self.descent_em = min(_DEEPEST_EM, max(self.descent_em, descent_em))
+            texts = list(chain.from_iterable(runs))
+            alone_em = {text: face.advance_em(text) for text in set(texts)}
+            sum_em = sum(map(alone_em.__getitem__, texts))
+            stretch = 1.0 if font.is_square else full_em / (sum_em or 1.0)
+            for text, width_em in alone_em.items():
+                widths_em[font, side, text] = width_em * stretch
+        pairs = zip(self._glyphs, self._levels, strict=True)
+        return [widths_em[one.font, level % 2, one.text] for one, level in pairs]
+
+    def _divided(self, least: Break, longest_em: float) -> list[Word]:
+        found = []
+        for start, end in self._spans(least, 0, len(self.graphemes)):
+            stop = self._without_spaces(start, end)
+            fits = self.width_em(start, stop) <= longest_em
+            spans = [(start, end)] if fits else self._spans(Break.INSIDE, start, end)
+            found += [self._word(*span) for span in spans]
+        return found
+
+    def _spans(self, least: Break, start: int, end: int) -> list[tuple[int, int]]:
+        places = [place for place in range(start + 1, end) if self._breaks[place] >= least]
+        return list(pairwise([start, *places, end]))
+
+    def _word(self, start: int, end: int) -> Word:
+        stop = self._without_spaces(start, end)
+        cost = self._cost(start, stop, end)
+        return Word(start, end, self.width_em(start, stop), self.width_em(start, end), cost)
+
+    def _without_spaces(self, start: int, end: int) -> int:
+        while end > start and self.graphemes[end - 1] in _SPACES:
+            end -= 1
+        return end
+
+    def _cost(self, start: int, stop: int, end: int) -> float:
+        """How bad it is to end a line with the word from `start` to `stop`, before `end`."""
+        if end >= len(self.graphemes) or stop == start:
+            return 0.0
+        word = characters("opening").sub("", "".join(self.graphemes[start:stop]))
+        if self.graphemes[end] in _DASHES and self.graphemes[end + 1 : end + 2] == [" "]:
+            return _DASH_COST
+        if self._breaks[end] < Break.GOOD:
+            return _INSIDE_COST
+        if word.lower() in self._small_words:
+            return _SMALL_COST
+        if characters("pauses").search(word):
+            return _PAUSE_COST
+        return _COMMA_COST if characters("commas").match(word[-1:]) else 0.0
+
+    def _drawn(self, text: str, runs: Sequence[Run], width_px: int, size_px: int) -> TextLine:
+        """A line of runs from left to right."""
+        above = ceil(self.ascent_em * size_px)
+        below = ceil(self.descent_em * size_px)
+        # For what reaches left of the first letter.
+        margin = size_px
+        image = Image.new("L", (width_px + 2 * margin, above + below))
+        draw = ImageDraw.Draw(image)
+        x = float(margin)
+        emoji: list[Emoji] = []
+        for number, (font, level, texts) in enumerate(runs, 1):
+            face = self._fonts.face(font, self._weight)
+            run = "".join(texts)
+            rtl = level % 2 == 1
+            if font.is_emoji:
+                emoji += _emoji_of(face.opened(size_px), run, x)
+            else:
+                face.draw(draw, (round(x), above), run, size_px, rtl)
+            if number < len(runs):
+                x += face.length_px(run, size_px, rtl)
+        return _line_of(text, image, above, emoji)
 
 
-def hangs(grapheme: str) -> bool:
-    """Whether it looks wrong before an ellipsis: spaces, commas, dashes, opening brackets and the like."""
+def _line_of(text: str, image: Image.Image, above: int, emoji: Sequence[Emoji]) -> TextLine:
+    """The line in an image whose baseline is `above` below its top, without what is empty."""
+    marked = image.copy() if emoji else image
+    for one in emoji:
+        width, height = one.picture.size
+        top = above + one.y
+        marked.paste(255, (one.x, top, one.x + width, top + height))
+    box = marked.getbbox() or (0, 0, 1, 1)
+    moved = tuple(one._replace(x=one.x - box[0]) for one in emoji)
+    return TextLine(text, box[2] - box[0], image.crop(box), box[1] - above, moved)
+
+
+def _emoji_of(font: ImageFont.FreeTypeFont, text: str, x: float) -> list[Emoji]:
+    """Each emoji of a run that begins at `x`, drawn."""
+    found = []
+    for drawn in text:
+        left, top, right, bottom = map(int, font.getbbox(drawn, anchor="ls"))
+        picture = Image.new("RGBA", (right - left, bottom - top))
+        draw = ImageDraw.Draw(picture)
+        draw.text((-left, -top), drawn, font=font, anchor="ls", embedded_color=True)
+        found.append(Emoji(drawn, picture, round(x) + left, top))
+        x += font.getlength(drawn)
+    return found
+
+
+def _hangs(grapheme: str) -> bool:
+    """Whether it looks wrong before an ellipsis: a space, a comma, a dash, an opening bracket."""
     kind = category(grapheme[0])
-    return kind[0] in "ZP" and kind not in ("Pe", "Pf") and grapheme[0] not in _STAY
+    return kind[0] in "ZP" and kind not in ("Pe", "Pf") and grapheme[0] not in "!?%'\"*…"
 
 
-def _line_em(fonts: Collection[FontSubset]) -> float:
-    if any(font.name == NASTALIQ for font in fonts):
-        return _NASTALIQ_EM
-    others = sum(not font.square and not font.european for font in fonts)
-    return _MIXED_EM if others >= _MANY_FONTS else _OTHER_EM * (others > 0)
+def _has_serifs(glyphs: Glyphs) -> bool:
+    return glyphs.font.is_serif or not glyphs.grapheme[0].isalpha()
 
 
-def _least_width(grapheme: str) -> float:
-    if grapheme in LINE_CONTROLS:
-        return 0
-    return _WIDE if east_asian_width(grapheme[0]) in "WF" else 1
+def _affordable(runs: Sequence[Run]) -> list[Run]:
+    """The first runs, within the limits of one text."""
+    found = []
+    shaped_runs = 0
+    files: set[FontFile] = set()
+    for run in runs:
+        files.add(run.font)
+        shaped_runs += run.font.is_shaped
+        if len(files) > MOST_FONT_FILES or shaped_runs > MOST_SHAPED_RUNS:
+            break
+        found.append(run)
+    return found
+
+
+def _runs_of(glyphs: Sequence[Glyphs], levels: Sequence[int]) -> list[Run]:
+    """`levels` may go on for more graphemes."""
+    runs: list[Run] = []
+    for one, level in zip(glyphs, levels, strict=False):
+        if runs and one.font is runs[-1].font and level == runs[-1].level:
+            runs[-1].texts.append(one.text)
+        else:
+            runs.append(Run(one.font, level, [one.text]))
+    return runs

@@ -1,50 +1,83 @@
-"""Sets text into a box: shrinks it until it fits in balanced lines, or cuts it after a word with an ellipsis.
+"""Sets a text into a box: the best of size and sense, else cut after a word with an ellipsis.
 
-Lines are planned with widths in em, which hold at any size. Only lines of sizes that may fit are drawn and measured.
+Lines are planned with widths and heights in em, and drawn once.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from itertools import count, pairwise
-from math import ceil
+from collections.abc import Iterator, Sequence
+from math import ceil, inf
 from typing import NamedTuple
 
 from cardbeat.typeset.faces.fonts import Fonts
-from cardbeat.typeset.line import TextLine
-from cardbeat.typeset.paragraph import Paragraph, Style
+from cardbeat.typeset.paragraph import Paragraph, TextLine
 from cardbeat.typeset.unicode.breaks import Break
-from cardbeat.typeset.work import UNBOUNDED
-from cardbeat.typeset.wrap import Length, Span, Word, balanced, wrapped
+from cardbeat.typeset.wrap import Lines, Span, Words
 
-UNBOUNDED_PX = 1e9  # the height of a box that is as high as its text
-_SIZE_STEP_PX = 2
-_MUCH_SMALLER = {Break.GOOD: 1.0, Break.FAIR: 0.8, Break.POOR: 0.5}
-"""Lines may end at such a break where the text would otherwise be smaller than this part of its size then."""
-_TRIES = 3  # times that lines are planned for one size, each with the true widths of those before
-_LEAST_GAP_EM = 0.05  # between the ink of a line and that of the next
-_CENTRE_EM = 0.375  # half a capital's height: a line's box is centred on it
-_DESCENT_EM = 0.26
-"""How far most fonts reach below the baseline. With a small leading, the last line reaches out of its box."""
+_NEXT_SIZE = 0.93
+"""Sizes are tried in such steps; the lines that are found are then as large as fits."""
+_HARDLY_SMALLER = 0.85
+_LEAST_SIZE = 0.72
+"""Parts of the largest size down to which any lines are chosen, and those without a fault."""
+_SMALLER_COST = 1.0
+"""Of a size below `_HARDLY_SMALLER`: less than that of a short line or a small word at an end."""
+_SIZE_COST = 6.0
+"""Of a size that is smaller, by the part of the largest that it lacks: 0.9 for 15 %."""
+_MUCH_SMALLER = 0.7
+"""Lines end inside phrases and at hyphens where the text would else be such a part of its size."""
+_SPARE = 0.995
+"""Part of the width that is planned with: drawn lines may be a little wider."""
+_LEAST_GAP_EM = 0.03
+"""Between the ink of a line and that of the next."""
+_CENTRE_EM = 0.375
+"""Half a capital's height: a line's box is centred on it."""
+_ELLIPSIS_EM = 1.0
+_ROUNDED_PX = 2
+"""What rounding adds to the height of a block, and 1 for each line."""
+
+
+class Style(NamedTuple):
+    """How a text is set: at the largest size at which it fits; at the smallest it is cut."""
+
+    weight: int
+    largest_px: int
+    smallest_px: int
+    # from one baseline to the next, in parts of the size
+    leading: float = 1.15
+    max_lines: int = 1
+
+
+class LinePlan(NamedTuple):
+    """Where each line of a text begins and ends, and its size. If cut, the last has an ellipsis."""
+
+    spans: list[Span]
+    size_px: int
+    is_cut: bool = False
 
 
 class Block(NamedTuple):
-    """Lines under one another: line `n` has its baseline `first_baseline_px + n * line_height_px` below the top.
+    """Lines under one another: line `n` is `first_baseline_px + n * line_height_px` below the top.
 
-    All ink is within `width_px` x `height_px`. `rtl` is the paragraph's direction by its first strong character.
-    `missing` counts the characters that are not drawn: no font has them, or they are past `max_work`. `work` is the
-    cost of the text, in the unit of `work`.
+    All ink is within `width_px` x `height_px`. `rtl` is the paragraph's direction.
     """
 
-    lines: tuple[TextLine, ...]
+    lines: list[TextLine]
     size_px: int
     line_height_px: int
     first_baseline_px: int
     width_px: int
     height_px: int
     rtl: bool
-    missing: int
-    cut: bool
-    work: int
+    is_cut: bool
+
+
+class _Heights(NamedTuple):
+    """Of lines in em: the first baseline below the top, the line height, the end below the last."""
+
+    first: float
+    line: float
+    last: float
+
+    def of(self, lines: int) -> float:
+        return self.first + self.line * (lines - 1) + self.last
 
 
 def fit(
@@ -52,197 +85,160 @@ def fit(
     text: str,
     style: Style,
     width_px: int,
-    height_px: float = UNBOUNDED_PX,
+    height_px: float = inf,
     *,
-    language: str | None = None,
-    max_work: int = UNBOUNDED,
+    language: str = "ja",
+    shorter: Sequence[str] = (),
 ) -> Block:
-    """The text at the largest size at which it fits a box, cut if the style's smallest size is too large.
+    """The text as large as it fits a box, cut if the style's smallest size is too large.
 
-    `language` ("ja", "ko", "zh-Hans", "zh-Hant") chooses Han shapes where the text alone does not: take it from
-    `han.language_of`, with more text. Past `max_work`, in the unit of `work`, runs of the text are not drawn.
+    Instead of being cut, it is replaced by the first of the `shorter` texts that fits, else by the
+    last one.
     """
-    paragraph = Paragraph(fonts, text, style, width_px, language=language, max_work=max_work)
-    return Setting(paragraph, style, width_px, height_px).block()
+    for tried in (text, *shorter):
+        paragraph = Paragraph(fonts, tried, style.weight, language=language)
+        plan = planned(paragraph, style, width_px, height_px)
+        if not plan.is_cut:
+            break
+    return drawn(paragraph, plan, style, width_px)
 
 
-def ending_well(
-    paragraph: Paragraph, largest: Callable[[Break, float], Block | None], worst: Break = Break.POOR
-) -> Block | None:
-    """The largest block whose lines end at good breaks; at worse ones, down to `worst`, if that makes it much larger.
+def planned(paragraph: Paragraph, style: Style, width_px: int, height_px: float = inf) -> LinePlan:
+    """The best lines of a paragraph in a box.
 
-    `largest(least, above_px)` returns the largest block above that size whose lines end at `least` or better, or None.
+    Lines end inside a word only where it is wider than the box at the smallest size.
     """
-    block = None
-    for least, part in _MUCH_SMALLER.items():
-        if least == Break.GOOD or (least >= worst and paragraph.has(least)):
-            block = largest(least, block.size_px / part if block else 0) or block
-    return block
+    if not paragraph.graphemes:
+        return LinePlan([], style.smallest_px)
+    setting = _Setting(paragraph, style, width_px, height_px)
+    if paragraph.is_truncated or setting.is_too_small:
+        return setting.cut()
+    plan = setting.best(Break.GOOD)
+    if paragraph.has_compounds and not _is_large(plan, style.largest_px):
+        other = setting.best(Break.ALLOWED)
+        if other and not _is_large(plan, other.size_px):
+            plan = other
+    return plan or setting.cut()
 
 
-class Setting:
-    """One paragraph set into one box, at one size after another, with what was learnt from each.
+def drawn(paragraph: Paragraph, plan: LinePlan, style: Style, width_px: int) -> Block:
+    """The lines of a plan, drawn. They get smaller if one is wider than was planned."""
+    lines = _lines(paragraph, plan)
+    while (widest_px := _widest_px(lines)) > width_px and plan.size_px > 1:
+        size_px = min(plan.size_px - 1, plan.size_px * width_px // widest_px)
+        plan = plan._replace(size_px=max(1, size_px))
+        lines = _lines(paragraph, plan)
+    heights = _heights(paragraph, style.leading)
+    return Block(
+        lines,
+        plan.size_px,
+        ceil(heights.line * plan.size_px),
+        ceil(heights.first * plan.size_px),
+        widest_px,
+        height_px(paragraph, plan, style),
+        paragraph.rtl,
+        plan.is_cut,
+    )
 
-    The paragraph must have been made for this box or a larger one.
-    """
 
-    def __init__(
-        self,
-        paragraph: Paragraph,
-        style: Style,
-        width_px: int,
-        height_px: float = UNBOUNDED_PX,
-        first_px: int | None = None,
-    ) -> None:
-        """`first_px` is the width of the first line, if it is another one."""
-        self._paragraph, self._style = paragraph, style
-        self._first_px = first_px or width_px
-        self._width_px, self._height_px = width_px, height_px
+def height_px(paragraph: Paragraph, plan: LinePlan, style: Style) -> int:
+    """The height of a plan's lines."""
+    lines = len(plan.spans)
+    return ceil(_heights(paragraph, style.leading).of(lines) * plan.size_px) + lines
 
-    def block(self) -> Block:
-        """The block, shrunk to fit. At the smallest size its words are broken if needed, and its end is cut."""
-        block, words = ending_well(self._paragraph, self.ending), self._paragraph.words(Break.FAIR)
-        for least in (Break.POOR, Break.EMERGENCY, Break.NEVER):
-            if block or all(word.ink_em * self._style.smallest_px <= self._width_px for word in words):
-                break
-            words = self._paragraph.words(least)
-            block = self._largest(words, 0)
-        return block or self._cut(words, self._style.smallest_px)
 
-    def ending(self, least: Break, above_px: float) -> Block | None:
-        """The largest block above that size whose lines all end at `least` or better, or None."""
-        return self._largest(self._paragraph.words(least), above_px)
+def _is_large(plan: LinePlan | None, size_px: int) -> bool:
+    return plan is not None and plan.size_px >= _MUCH_SMALLER * size_px
 
-    def planned_px(self, least: Break) -> int:
-        """The largest size at which the text may fit, as planned, with lines that end at `least` or better; else 0."""
-        words = self._paragraph.words(least)
-        length = Length.of(words)
-        return next((size for size in self._sizes(length, 0) if self._planned(words, length, size)), 0)
 
-    def _largest(self, words: Sequence[Word], above_px: float) -> Block | None:
-        if self._paragraph.truncated:
+def _lines(paragraph: Paragraph, plan: LinePlan) -> list[TextLine]:
+    lines = [paragraph.line(*span, plan.size_px) for span in plan.spans]
+    if plan.is_cut:
+        lines[-1] = paragraph.line(*plan.spans[-1], plan.size_px, ellipsis=True)
+    return lines
+
+
+def _widest_px(lines: list[TextLine]) -> int:
+    return max((line.width_px for line in lines), default=0)
+
+
+def _heights(paragraph: Paragraph, leading: float) -> _Heights:
+    ascent = paragraph.ascent_em
+    descent = paragraph.descent_em
+    return _Heights(
+        max(leading / 2 + _CENTRE_EM, ascent),
+        max(leading, ascent + descent + _LEAST_GAP_EM),
+        max(leading / 2 - _CENTRE_EM, descent),
+    )
+
+
+class _Setting:
+    """One paragraph and one box."""
+
+    def __init__(self, paragraph: Paragraph, style: Style, width_px: int, height_px: float) -> None:
+        self._paragraph = paragraph
+        self._style = style
+        self._width_px = width_px * _SPARE
+        self._longest_em = self._width_px / style.smallest_px
+        self.is_too_small = paragraph.total_em > style.max_lines * self._longest_em
+        heights = _heights(paragraph, style.leading)
+        spare_px = height_px - _ROUNDED_PX
+        by_height = [(spare_px - n) / heights.of(n) for n in range(1, style.max_lines + 1)]
+        self._largest_px = [min(style.largest_px, size_px) for size_px in by_height]
+        """The largest size of one line, of two, and so on, by the height of the box."""
+
+    def best(self, least: Break) -> LinePlan | None:
+        """The best of size and sense of lines that end at such a break or a better one, or None.
+
+        The sizes that are tried are the largest one that fits, and those down to 85 % of it.
+        Smaller ones, down to 72 %, are taken only where lines lose a fault by it.
+        """
+        words = self._paragraph.words(least, self._longest_em)
+        sizes = list(self._sizes())
+        largest = next(filter(None, (self._set(words, size_px) for size_px in sizes)), [])
+        least_px = _LEAST_SIZE * max((size_px for size_px, _ in largest), default=inf)
+        found = []
+        # Smaller sizes first: their lines are those of larger ones too if they fit.
+        for tried_px in reversed(sizes):
+            if tried_px >= least_px:
+                found += self._set(words, tried_px)
+        if not found:
             return None
-        length = Length.of(words)
-        sizes = self._sizes(length, above_px)
-        return next((block for size in sizes if (block := self._whole(words, length, size))), None)
+        largest_px, _ = max(found)
+        size_px, lines = min(found, key=lambda one: _cost(one[1].cost, one[0] / largest_px))
+        return LinePlan(lines.spans, int(size_px))
 
-    def _sizes(self, length: Length, above_px: float) -> range:
-        smallest_px = max(self._style.smallest_px, int(above_px) + 1)
-        widest_em = max(length.widest_em, length.full_em / self._style.max_lines - length.spared_em, 0.01)
-        too_large_px = self._style.largest_px - self._width_px / widest_em - 1
-        largest_px = self._style.largest_px - _SIZE_STEP_PX * max(0, ceil(too_large_px / _SIZE_STEP_PX))
-        return range(largest_px, smallest_px - 1, -_SIZE_STEP_PX)
+    def cut(self) -> LinePlan:
+        """As much as fits at the smallest size, with an ellipsis."""
+        size_px = self._style.smallest_px
+        most = max(1, sum(largest_px >= size_px for largest_px in self._largest_px))
+        words = self._paragraph.words(Break.ALLOWED, self._longest_em)
+        spans = words.wrapped(self._longest_em)[:most]
+        start, _ = spans.pop()
+        end = self._paragraph.cut(start, self._longest_em - _ELLIPSIS_EM)
+        return LinePlan([*spans, (start, end)], size_px, is_cut=True)
 
-    def _whole(self, words: Sequence[Word], length: Length, size: int) -> Block | None:
-        """The block at this size, or None where it does not fit."""
-        for _ in range(1 if self._paragraph.slow else _TRIES):
-            spans = self._planned(words, length, size)
-            if not spans:
-                return None
-            lines = [self._paragraph.line(*spans[0], size)]
-            if lines[0].width_px <= self._first_px:
-                lines += [self._paragraph.line(start, end, size) for start, end in spans[1:]]
-            block = self._block(lines, size, cut=False)
-            too_wide = max(block.width_px / self._width_px, lines[0].width_px / self._first_px)
-            self._paragraph.stretch *= max(1.0, too_wide)
-            if len(lines) == len(spans) and block.height_px > self._height_px:
-                self._paragraph.heights_em[len(lines), self._style.leading] = block.height_px / size
-                return None
-            if too_wide <= 1:
-                return block
-        return None
+    def _sizes(self) -> Iterator[float]:
+        size_px: float = self._style.largest_px
+        while size_px > self._style.smallest_px:
+            yield size_px
+            size_px *= _NEXT_SIZE
+        yield self._style.smallest_px
 
-    def _planned(self, words: Sequence[Word], length: Length, size: int) -> list[Span]:
-        """The lines at this size, or none where it is too large."""
-        if self._paragraph.tried_enough and size > self._style.smallest_px:
-            return []
-        width_em, most = self._width_px / size / self._paragraph.stretch, self._lines_at(size)
-        if not length.may_stand(width_em, most):
-            return []
-        first_em = width_em * self._first_px / self._width_px
-        spans = wrapped(words, width_em, first_em)
-        if not spans or len(spans) > most or self._known_height_em(len(spans)) * size > self._height_px:
-            return []
-        return balanced(words, width_em, len(spans), first_em) if len(spans) > 1 else spans
+    def _set(self, words: Words, tried_px: float) -> list[tuple[float, Lines]]:
+        """The best lines that fit at a size, of each number, and how large they can be."""
+        found = []
+        for count, by_height in enumerate(self._largest_px, 1):
+            lines = None
+            if tried_px <= by_height:
+                lines = words.by_sense(self._width_px / tried_px, count)
+            if lines:
+                by_width = self._width_px / max(lines.width_em, 0.01)
+                found.append((min(by_height, by_width), lines))
+        return found
 
-    def _lines_at(self, size: int) -> int:
-        leading = self._style.leading
-        below_em = max(0, _DESCENT_EM - leading / 2 + _CENTRE_EM)
-        return max(1, min(self._style.max_lines, int((self._height_px / size - below_em) / leading + 0.01)))
 
-    def _known_height_em(self, lines: int) -> float:
-        """The height of an earlier block of so many lines, or 0. That of a slow text is estimated from any blocks."""
-        known = self._paragraph.heights_em
-        if not self._paragraph.slow:
-            return known.get((lines, self._style.leading), 0)
-        each = (high / count for (count, leading), high in known.items() if leading == self._style.leading)
-        return lines * max(each, default=self._paragraph.line_em)
-
-    def _cut(self, words: Sequence[Word], size: int) -> Block:
-        """The block at this size with as many graphemes as fit, and an ellipsis."""
-        most = self._lines_at(size)
-        while True:
-            block = self._block(self._cut_lines(words, size, most), size, cut=True)
-            over_px = block.height_px - self._height_px
-            if over_px <= 0 or most == 1:
-                return block
-            most = max(1, min(len(block.lines), most) - ceil(over_px / block.line_height_px))
-
-    def _cut_lines(self, words: Sequence[Word], size: int, most: int) -> list[TextLine]:
-        """At most so many lines, the last with an ellipsis. A line of one grapheme wider than the box is left out."""
-        width_px = self._width_px
-        for _ in range(_TRIES):
-            spans = wrapped(words, width_px / size / self._paragraph.stretch)[:most]
-            lines = [self._paragraph.line(start, end, size) for start, end in spans[:-1]]
-            widest = max((line.width_px for line in lines), default=0.0)
-            if widest <= width_px:
-                break
-            self._paragraph.stretch *= widest / width_px
-        last = [self._last_line(start, size) for start, _ in spans[-1:]]
-        return [line for line in lines + last if line.width_px <= width_px]
-
-    def _last_line(self, start: int, size: int) -> TextLine:
-        """The line with as many words as fit before an ellipsis: planned first, then corrected by drawn widths."""
-        width_px, ends_em, paragraph = self._width_px, self._paragraph.ends_em(start), self._paragraph
-        low, high = start, len(paragraph)
-        best, stretch = paragraph.line(start, start, size, ellipsis=True), self._paragraph.stretch
-        room, first = width_px - best.width_px, start
-
-        def shown(end: int) -> int:  # where the line is cut if so much fits
-            place = paragraph.cut_place(start, end)
-            return end if place == start or end == first else place
-
-        for tries in count():
-            if all(shown(end) == shown(low) for end in range(high, low, -1)):
-                break
-            planned = start + bisect_right(ends_em, room / size / stretch)
-            place = paragraph.cut_place(start, min(planned, high))
-            # Plans are closer from left to right: letters that join have other widths at the end of a line.
-            if start < place == low and not paragraph.rtl:
-                return best
-            if start < planned <= low and not paragraph.rtl:
-                break
-            if not tries:
-                first = end = max(place, low + 1)  # the words that are planned, drawn once if they fit
-            else:
-                end = min(max(planned, low + 1), high) if tries < _TRIES else (low + high + 1) // 2
-            line = paragraph.line(start, end, size, ellipsis=True)
-            if ends_em[end - start - 1]:
-                stretch = max(0.1, (line.width_px + room - width_px) / size / ends_em[end - start - 1])
-            if line.width_px <= width_px:
-                low, best = end, line
-            else:
-                high = end - 1
-        return best if shown(low) == low else paragraph.line(start, shown(low), size, ellipsis=True)
-
-    def _block(self, lines: list[TextLine], size: int, cut: bool) -> Block:
-        leading, paragraph = self._style.leading, self._paragraph
-        above, below = size * (leading / 2 + _CENTRE_EM), size * (leading / 2 - _CENTRE_EM)
-        gap = _LEAST_GAP_EM * size
-        height = ceil(max([size * leading, *(a.descent_px + gap + b.ascent_px for a, b in pairwise(lines))]))
-        first = ceil(max([above, *(line.ascent_px for line in lines[:1])]))
-        last = max([below, *(line.descent_px for line in lines[-1:])])
-        total = ceil(first + height * (len(lines) - 1) + last) if lines else 0
-        width = max((line.width_px for line in lines), default=0)
-        missing = paragraph.missing + sum(line.left_out for line in lines)
-        return Block(tuple(lines), size, height, first, width, total, paragraph.rtl, missing, cut, paragraph.work)
+def _cost(cost: float, size: float) -> float:
+    """How bad lines are with their size, in parts of the largest."""
+    smaller_cost = _SMALLER_COST if size < _HARDLY_SMALLER else 0.0
+    return cost + _SIZE_COST * (1 - size) + smaller_cost

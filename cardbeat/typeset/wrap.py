@@ -1,14 +1,21 @@
-"""Divides words into lines of at most a width."""
+"""Divides words into lines: as many as fit, or the best of equal length and sense."""
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
-from math import inf
-from typing import NamedTuple, Self
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from operator import sub
+from typing import NamedTuple
 
-_TOLERANCE_EM = 1e-6  # widths are added in another order here than in `wrapped`
-_HARDLY = 0.005  # a difference of raggedness that is not seen: a line of middle width counts as 1
-Span = tuple[int, int]  # where a line begins and ends, counted in graphemes of its text
+Span = tuple[int, int]
+"""Where a line begins and ends, counted in graphemes of its text."""
+_Best = dict[int, tuple[float, tuple[int, ...]]]
+"""The best lines by the number of their words: their cost, and where each ends, from 0 on."""
+
+_LINE_COST = 0.4
+"""Of each line: of two ways in one size, that with fewer lines."""
+_SHORT = 0.65
+_SHORT_COST = 2.0
+"""Cost of a line that is shorter than this part of the mean."""
 
 
 class Word(NamedTuple):
@@ -16,113 +23,100 @@ class Word(NamedTuple):
 
     start: int
     end: int
-    ink_em: float  # its width at the end of a line: without the space after it, with the hyphen that it may get
-    full_em: float  # its width before another word
-    penalty: float = 0.0  # added to the raggedness if a line ends with it: a line of middle width counts as 1
+    ink_em: float
+    """Its width at the end of a line, without the space after it."""
+    full_em: float
+    """Its width before another word."""
+    cost: float = 0.0
+    """How bad it is to end a line with it; less than 0 where that is good."""
 
 
-class Length(NamedTuple):
-    """The length of words, which shows where they can't fit."""
+class Lines(NamedTuple):
+    """Lines of a text, the width of the longest, and how bad they are."""
 
-    widest_em: float
-    full_em: float  # the sum of all words in one line
-    spared_em: float  # the most that is left out at the end of a line
-
-    @classmethod
-    def of(cls, words: Sequence[Word]) -> Self:
-        widest = max((word.ink_em for word in words), default=0.0)
-        spared = max((word.full_em - word.ink_em for word in words), default=0.0)
-        return cls(widest, sum(word.full_em for word in words), max(0.0, spared))
-
-    def may_stand(self, width_em: float, lines: int) -> bool:
-        """Whether they may fit so many lines of that width."""
-        return self.widest_em <= width_em and self.full_em <= lines * (width_em + self.spared_em) + _TOLERANCE_EM
+    spans: list[Span]
+    width_em: float
+    cost: float
 
 
-def wrapped(words: Sequence[Word], width_em: float, first_em: float = inf) -> list[Span]:
-    """Lines that each hold as many words as fit. A word wider than a line has a line to itself.
+class Words:
+    """The words of a text, in order. Lines that were found are kept for other widths."""
 
-    No lines if the first word is wider than `first_em`, the width of the first line if that is narrower.
-    """
-    spans: list[Span] = []
-    used = 0.0
-    if words and words[0].ink_em > first_em:
-        return spans
-    for word in words:
-        if spans and used + word.ink_em <= (width_em if len(spans) > 1 else min(width_em, first_em)):
-            spans[-1] = spans[-1][0], word.end
-            used += word.full_em
-        else:
-            spans.append((word.start, word.end))
-            used = word.full_em
-    return spans
-
-
-def balanced(words: Sequence[Word], width_em: float, count: int, first_em: float = inf) -> list[Span]:
-    """`count` lines of least raggedness, none wider than `width_em`: the sum of their squared widths is the least.
-
-    Of those that are hardly more ragged, it is the one whose last line is the shortest. There must be such lines: no
-    word is wider, and `wrapped` returns as many.
-    """
-    return _Balance(words, width_em, count, min(width_em, first_em)).spans()
-
-
-class _Balance:
-    """The best lines up to each word, found line after line. Ends and beginnings of lines are counted in words."""
-
-    def __init__(self, words: Sequence[Word], width_em: float, count: int, first_em: float) -> None:
-        self._words, self._width_em, self._count = words, width_em + _TOLERANCE_EM, count
-        self._first_em = first_em + _TOLERANCE_EM
+    def __init__(self, words: Sequence[Word]) -> None:
+        self._words = words
         self._lefts = list(accumulate((word.full_em for word in words), initial=0.0))
-        self._middle = self._lefts[-1] / count or 1.0
-        self._costs = {0: 0.0}
+        """Where each word begins if all stand on one line, and where the last ends."""
+        spaces = [word.full_em - word.ink_em for word in words]
+        self._rights = [0.0, *map(sub, self._lefts[1:], spaces)]
+        """Where lines of so many first words end, without spaces."""
+        self._costs = [0.0, *(word.cost for word in words)]
+        self._space_em = max(spaces)
+        self._longest_em = max(word.ink_em for word in words)
+        self._found: dict[int, list[tuple[float, Lines | None]]] = {}
 
-    def spans(self) -> list[Span]:
-        starts = [self._next_line(ends) for ends in self._possible_ends()]
-        spans, end = [], len(self._words)
-        for start_of in reversed(starts):
-            start = start_of[end]
-            spans.append((self._words[start].start, self._words[end - 1].end))
-            end = start
-        return spans[::-1]
+    def wrapped(self, width_em: float) -> list[Span]:
+        """Lines that each hold as many words as fit. A word wider than a line has one to itself."""
+        spans = []
+        end = 0
+        while end < len(self._words):
+            start = end
+            fitting = bisect_right(self._rights, self._lefts[start] + width_em) - 1
+            end = max(fitting, start + 1)
+            spans.append(self._span(start, end))
+        return spans
 
-    def _next_line(self, ends: range) -> dict[int, int]:
-        """For each of these ends of a line, its best beginning."""
-        starts, costs = {}, {}
-        for end in ends:
-            right = self._right(end)
-            choices = [
-                (self._costs[start] + ((right - self._lefts[start]) / self._middle) ** 2, start)
-                for start in range(self._first_start(end), end)
-                if start in self._costs
-            ]
-            if choices:
-                least, _ = min(choices)
-                starts[end], cost = max((start, cost) for cost, start in choices if cost <= least + _HARDLY)
-                costs[end] = cost + self._words[end - 1].penalty
-        self._costs = costs
-        return starts
+    def by_sense(self, width_em: float, count: int) -> Lines | None:
+        """The best `count` lines of at most a width: of similar length, ending where sense does.
 
-    def _possible_ends(self) -> Iterator[range]:
-        """The ends that each line may have: the words before them fit the lines so far, those after them the rest."""
-        most = [0, self._last_end(0, self._first_em)]
-        least = [len(self._words)]
-        for _ in range(self._count):
-            most.append(self._last_end(most[-1], self._width_em))
-            least.append(self._first_start(least[-1]) if least[-1] else 0)
-        return (range(least[self._count - line], most[line] + 1) for line in range(1, self._count + 1))
+        None if there are no such lines. The best of a greater width are the best of this one if
+        they fit it.
+        """
+        most_em = count * (width_em + self._space_em)
+        if self._longest_em > width_em or self._lefts[-1] > most_em:
+            return None
+        found = self._found.setdefault(count, [])
+        for greater_em, lines in found:
+            if width_em <= greater_em and (not lines or lines.width_em <= width_em):
+                return lines
+        lines = self._best(width_em, count)
+        found.append((width_em, lines))
+        return lines
 
-    def _right(self, end: int) -> float:
-        """The end of a line's ink, from the beginning of the first line."""
-        return self._lefts[end - 1] + self._words[end - 1].ink_em
+    def _best(self, width_em: float, count: int) -> Lines | None:
+        """The best first lines up to each word are found line after line.
 
-    def _first_start(self, end: int) -> int:
-        """The first word of the widest line with that end."""
-        return min(bisect_left(self._lefts, self._right(end) - self._width_em, 0, end), end - 1)
+        So for four words in two lines there are three ways; their costs are those of the word that
+        ends the first line and of the lengths.
+        """
+        lefts = self._lefts
+        mean_em = lefts[-1] / count
+        best: _Best = {0: (0.0, (0,))}
+        for lines_left in reversed(range(count)):
+            # The lines that are left must hold the words after this one.
+            least = bisect_left(lefts, lefts[-1] - lines_left * (width_em + self._space_em))
+            best = self._one_line_more(best, width_em, mean_em, least)
+        if len(self._words) not in best:
+            return None
+        cost, ends = best[len(self._words)]
+        lines = list(pairwise(ends))
+        widest_em = max(self._rights[end] - lefts[start] for start, end in lines)
+        return Lines([self._span(start, end) for start, end in lines], widest_em, cost)
 
-    def _last_end(self, start: int, width_em: float) -> int:
-        """The end of the widest line with that beginning."""
-        end = start
-        while end < len(self._words) and self._right(end + 1) - self._lefts[start] <= width_em:
-            end += 1
-        return end
+    def _one_line_more(self, best: _Best, width_em: float, mean_em: float, least: int) -> _Best:
+        """The best ways that are one line longer, and have at least so many words."""
+        rights = self._rights
+        longer: _Best = {}
+        for start, (cost, ends) in best.items():
+            left_em = self._lefts[start]
+            fitting = bisect_right(rights, left_em + width_em) - 1
+            for end in range(max(least, start + 1), fitting + 1):
+                length = (rights[end] - left_em) / mean_em
+                total = cost + self._costs[end] + _LINE_COST + (1 - length) ** 2
+                if length < _SHORT:
+                    total += _SHORT_COST
+                if end not in longer or total < longer[end][0]:
+                    longer[end] = total, (*ends, end)
+        return longer
+
+    def _span(self, start: int, end: int) -> Span:
+        return self._words[start].start, self._words[end - 1].end

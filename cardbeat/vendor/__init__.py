@@ -1,5 +1,7 @@
-"""Other people's code that travels inside: `mistune` turns the pages of `docs` into HTML.
+"""Other people's code that travels inside, unchanged.
 
-Its files are those of the published package, byte for byte, and only those that are needed; `mistune/record.json` has
-the version and the digests. Only `pages/markdown.py` imports it.
+`mistune` turns the pages of `docs` into HTML; only `pages/markdown.py` imports it. `webencodings`
+has the labels of encodings that web pages may name; only `site/charset.py` imports it. Each folder
+holds the files of the published package that are needed, byte for byte; its `record.json` has the
+version and the digests.
 """

@@ -1,85 +1,125 @@
-"""One client: the phases that its connection goes through, and what it does in each.
-
-- new: nothing has come yet but empty lines. After 5 s the connection is idle.
-- header, body: a part of a request has come.
-- working: a handler works on the request, or its key is looked up, for which the head is enough. A request that is
-  refused by its head is answered now, and its body is dropped. The connection reads nothing: what the client sends
-  stays in the kernel.
-- buffered: the next request, or a part of it, came with the last one, and waits for its turn. Or a trusted proxy has
-  passed on a request, which waits for its client's turn.
-- writing: the kernel has taken a part of the answer; the rest is sent as the client reads.
-- idle: the next request has not begun.
-- lingering: the last answer is sent, and bytes of the client are unread. Closing now would destroy the answer.
-"""
+"""One client: the states that its connection goes through, and what it does in each."""
 
 import contextlib
 import logging
-import os
 import socket
+import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from http import HTTPStatus
+from math import inf
+from typing import Final, Protocol
 
-from cardbeat.concurrency.later import Job, Later
+from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
-from cardbeat.web.exchange import Exchange, Found, answer_to_error
-from cardbeat.web.forwarded import Peer
-from cardbeat.web.loop import READ, Loop, Phase
-from cardbeat.web.message import CONTINUE, FileBody, Request, Response
-from cardbeat.web.phases import Phases
+from cardbeat.host.system import send_together
+from cardbeat.web.clients import Peer
+from cardbeat.web.loop import READ, WRITE, Loop
+from cardbeat.web.message import CONTINUE, Request, Response
 from cardbeat.web.reader import Reader
-from cardbeat.web.router import Answer, Route
-from cardbeat.web.sending import has_unread, send
+from cardbeat.web.router import Answer, Awaited, Route, Router, answer_of, refusal_of
 
 log = logging.getLogger(__name__)
 
 RECEIVE_BYTES = 16 * 1024
-UNCOUNTED_BYTES = 1024
-"""Fewer bytes are not counted as held: the connection itself takes as much memory."""
+COPIED_BYTES = 16 * 1024
+"""A smaller body is copied behind its head, which is faster than to pass both to the kernel."""
+NOTHING: Final = memoryview(b"")
+_DATE: Final = "%a, %d %b %Y %H:%M:%S GMT"
+"""No part of this program sets a locale, so the names are English."""
 
-Step = Callable[["ClientConnection"], None]
+
+class State:
+    """What a connection waits for. No `Enum`, whose members are slow to get in Python 3.11."""
+
+    NEW: Final = "new"
+    """The first byte of its first request."""
+    IDLE: Final = "idle"
+    """The first byte of its next request."""
+    HEAD: Final = "head"
+    """The rest of a request's head."""
+    BODY: Final = "body"
+    """The rest of a request's body."""
+    WORKING: Final = "working"
+    """The answer of a thread or of a future, or its turn in the next iteration."""
+    WRITING: Final = "writing"
+    """The client to take more of an answer."""
+    LINGERING: Final = "lingering"
+    """The client to close its side, after the last answer."""
+    CLOSED: Final = "closed"
+
+
+MAY_CLOSE = frozenset({State.NEW, State.IDLE, State.HEAD, State.BODY, State.LINGERING})
+"""In these states a connection gives way to a new client at the limit of connections."""
+
+
+class Server(Protocol):
+    """What a connection uses of `server.HttpServer`, where these are explained."""
+
+    loop: Loop
+    limits: HttpLimits
+    router: Router
+    waiting: "OrderedDict[ClientConnection, None]"
+    is_stopping: bool
+
+    def identify(self, request: Request, peer: Peer) -> None: ...
+    def process_request(self, request: "ClientConnection", client_address: str) -> None: ...
+    def note(self, request: Request, response: Response) -> None: ...
+    def hold(self, connection: "ClientConnection", held: int) -> None: ...
+    def forget(self, connection: "ClientConnection") -> None: ...
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ClientConnection:
-    """One client's socket, and the state of its request or answer. `peer` is the client, or the proxy before it.
+    """One client's socket, and the state of its request or answer. For the loop's thread.
 
-    `network` is that of the client. For a trusted proxy it is that of the client whose request came last.
+    Other modules take the steps `start`, `expire` and `resume` by `do`. After `deadline`, by the
+    loop's clock, the server lets it expire. `held` is the number of bytes that it holds: of a
+    request that has come in part or is at work, or of an answer that is not sent.
     """
 
-    _socket: socket.socket
+    server: Server
+    socket: socket.socket
     peer: Peer
-    _loop: Loop
-    _phases: "Phases[ClientConnection]"
-    _exchange: Exchange
-    network: str = field(init=False)
+    state: str = State.NEW
+    deadline: float = inf
+    held: int = 0
     _reader: Reader = field(init=False)
-    _then: Step = field(init=False)  # what to do when all is sent
-    _phase: "Phase[ClientConnection] | None" = None  # None when closed
-    _route: Route | None = None  # of a request whose head was accepted and whose body is awaited
-    _job: Later[Any] | None = None  # the result that this connection waits for
-    _asked: Request | None = None  # the request that it belongs to, or one that waits for its client's turn
-    _unsent: memoryview | None = None
-    _is_holding: bool = False  # whether bytes are counted as held for it
+    _idle_seconds: float = field(init=False)
+    _request: Request | None = None
+    """The request whose body is awaited, or that is at work."""
+    _route: Route | None = None
+    """Its route."""
+    _given: Answer | None = None
+    """The answer to it, from a thread or with a future, once `resume` is called. Before that the
+    handler that a thread is to call."""
+    _unsent: memoryview = NOTHING
     _watched: int = 0
 
     def __post_init__(self) -> None:
-        self.network = self.peer.network
-        self._reader = Reader(self._phases.limits, self._exchange.router.ignores_body)
+        limits = self.server.limits
+        self._reader = Reader(limits)
+        self._idle_seconds = limits.idle_seconds
+        if self.peer.is_trusted:
+            self._idle_seconds = limits.proxy_idle_seconds
 
     def start(self) -> None:
-        """Begin to serve the client, in its turn. It reads then, because the request has often come already."""
-        self._phases.opened(self)
-        self._enter(self._phases.new)
-        self._loop.call_in_turn(self.do, self.peer.network)
+        """Begin to serve the client. It reads at once: the request has often come already."""
+        self._enter(State.NEW, max(self.server.limits.header_seconds, self._idle_seconds))
+        self._watch(READ)
+        self._receive()
 
-    def do(self, step: Step | None = None) -> None:
-        """Take a step, by default the one that the phase takes at an event. An error closes this connection only."""
+    def do(self, step: Callable[["ClientConnection"], None]) -> None:
+        """Take a step. An error closes this connection alone."""
+        if self.state is State.CLOSED:
+            return
         try:
-            # It may have been closed since this call was planned.
-            if self._phase is not None:
-                (step or self._phase.ready)(self)
+            try:
+                step(self)
+            except Refusal as refusal:
+                self._refuse(refusal)
         except OSError:
             self.close()
         except Exception:
@@ -87,228 +127,277 @@ class ClientConnection:
             self.close()
 
     def close(self) -> None:
-        if self._phase is not None:
-            del self._phase.deadlines[self]
-            self._phase = None
-            self._phases.closed(self)
-            self._hold(0)
-            # A call that waits for its turn may keep this object for seconds.
+        if self.state is not State.CLOSED:
+            self._enter(State.CLOSED, inf)
+            self.server.forget(self)
             self._reader.forget()
-            self._asked = self._unsent = None
-            self.watch()
-            self._socket.close()
+            # A job that waits for a thread finds that nothing is to be done.
+            self._request = None
+            self._given = None
+            self._unsent = NOTHING
+            self._watch(0)
+            self.socket.close()
 
-    def read(self) -> None:
-        """Receive and serve what has come. After the last answer, drop it until the client closes its side."""
-        try:
-            data = self._socket.recv(RECEIVE_BYTES)
-        except BlockingIOError:
-            return self.watch(READ) if self._phase is self._phases.new else None
-        if not data:
-            return self.close()
-        return None if self._phase is self._phases.lingering else self.serve(data)
+    def work(self) -> None:
+        """Have the handler answer the request. Called in a thread of the workers."""
+        request = self._request
+        handler = self._given
+        if request is not None and callable(handler):
+            self._given = answer_of(request, handler)
+            self._wake()
 
-    def watch(self, events: int = 0) -> None:
-        """Wait for these events of the socket. With 0, what the client sends stays in the kernel."""
-        if events != self._watched:
-            self._loop.watch(self._socket, events, self.do, self.peer.network)
-            self._watched = events
+    def resume(self) -> None:
+        """Take the answer of a thread or of a future."""
+        answer = self._given
+        self._given = None
+        if self._request is not None and answer is not None:
+            self._take(self._request, answer)
 
-    def write(self) -> None:
-        if self._unsent:
-            with contextlib.suppress(BlockingIOError):
-                self._unsent = self._unsent[self._socket.send(self._unsent) :]
-        if not self._unsent:
-            self._then(self)
-
-    def time_out(self) -> None:
-        # A request whose body is dropped has its answer already.
-        if self._reader.in_body and self._reader.request is None:
-            return self.close()
-        return self._refuse(Refusal("too_slow"))
-
-    def become_idle(self) -> None:
-        """Count a client as idle that has sent nothing since it connected."""
-        self._enter(self._phases.idle)
-
-    def can_give_way(self) -> bool:
-        """Whether to close frees anything: not while a thread works on the request, nor while a write is awaited."""
-        job = self._job
-        return self._phase is not self._phases.working or (isinstance(job, Job) and job.may_be_cancelled)
-
-    def give_way(self) -> None:
-        """Close, and drop the request that waits for a worker or for a card."""
-        job, self._job, self._asked = self._job, None, None
-        self.close()
-        if isinstance(job, Job):
-            job.cancel(ConnectionAbortedError())
-
-    def _enter(self, phase: Phase["ClientConnection"]) -> None:
-        if phase is not self._phase:
-            if self._phase is not None:
-                del self._phase.deadlines[self]
-            self._phase = phase
-            if phase.events is not None:
-                self.watch(phase.events)
-        phase.deadlines[self] = self._loop.now + phase.seconds
-        phase.deadlines.move_to_end(self)
-
-    def _hold(self, count: int) -> None:
-        """Set the number of bytes held for this client; 1 KiB and less counts as 0."""
-        if count <= UNCOUNTED_BYTES:
-            count = 0
-        if count or self._is_holding:
-            self._is_holding = count > 0
-            self._phases.held.set(self, count, self._loop.now)
-
-    def _hold_with(self, request: Request) -> None:
-        """Count a request that waits, and what came with it: more of its body, or the next ones."""
-        self._hold(self._reader.held_bytes + (request.held_bytes if self._reader.request is None else 0))
-
-    def serve(self, data: bytes = b"") -> None:
-        """Answer the next request if it is complete, or its head refuses it. Else wait for the rest."""
-        if self._asked is not None:
-            # It waits for its client's turn. This was a call from before.
-            return None
-        try:
-            request = self._reader.next(data)
-        except Refusal as refusal:
-            return self._refuse(refusal)
-        if self._route is not None:
-            if request is None:
-                return self._await()
-            request.received_at = self._loop.now
+    def expire(self) -> None:
+        """Do what follows when the time is up."""
+        if self.state is State.IDLE:
+            # A proxy may have sent a request at this very moment, which must not be lost.
+            self._receive()
+        elif self.state is State.HEAD or (self.state is State.BODY and self._request):
+            raise Refusal("too_slow")
         else:
-            request = request or self._reader.request
+            self.close()
+
+    def _wake(self) -> None:
+        self.server.loop.call_soon(partial(self.do, ClientConnection.resume))
+
+    def _ready(self) -> None:
+        if self.state in MAY_CLOSE:
+            self._receive()
+        elif self.state is State.WRITING:
+            self._write()
+        else:
+            # A request is at work. What the client sends now stays in the kernel.
+            self._watch(0)
+
+    def _receive(self) -> None:
+        if self._reader.can_go_on:
+            return  # `_serve` will be called, and more would pile up here.
+        try:
+            data = self.socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            if self.state is State.IDLE and self.deadline <= self.server.loop.now:
+                self.close()
+            return
+        if not data:
+            self.close()
+        elif self.state is not State.LINGERING:
+            self._reader.add(data)
+            self._serve()
+
+    def _serve(self) -> None:
+        """Answer the next request if it is complete, or its head refuses it; else wait for more.
+
+        Raises `Refusal` for bytes that are no valid request.
+        """
+        request = self._request
+        if request is None:
+            request = self._reader.read_head()
             if request is None:
                 return self._await()
-            self._exchange.identify(request, self._loop.now, self.peer)
-        return self._queue(request) if self.peer.is_trusted else self._serve(request)
+            self.server.identify(request, self.peer)
+            self._request = request
+            try:
+                self._route = self._admitted(request)
+            except Exception as error:
+                return self._answer(request, refusal_of(request, error))
+            if self._reader.is_too_large:
+                return self._take(request, partial(self._too_large, self._route))
+        route = self._route
+        body = self._reader.read_body()
+        if body is None or route is None:
+            return self._await()
+        request.body = body
+        request.received_at = self.server.loop.now
+        if route.in_loop:
+            return self._take(request, answer_of(request, route.answer))
+        return self._take(request, route.answer)
 
-    def _queue(self, request: Request) -> None:
-        """Have a request that a proxy has passed on served in its client's turn: only its head tells the client."""
-        if request.network != self.network:
-            self._phases.moved(self, request.network)
-        self._asked = request
-        self._hold_with(request)
-        self._enter(self._phases.buffered)
-        self._loop.call_in_turn(partial(self.do, ClientConnection.serve_asked), request.network)
+    def _admitted(self, request: Request) -> Route:
+        """The route of a request whose head has come. Raises `Refusal` if the head refuses it."""
+        route = self.server.router.find(request)
+        if route.guard is not None:
+            route.guard.judge(request)
+        if route.ignores_body:
+            self._reader.ignore_body()
+        return route
 
-    def serve_asked(self) -> None:
-        request, self._asked = self._asked, None
-        if request is not None:
-            self._serve(request)
+    def _too_large(self, route: Route, request: Request) -> Response:
+        """Refuse a body that is too large. An unknown key is told first, as of any body."""
+        if route.guard is not None:
+            route.guard.look_up(request)
+        raise Refusal("body_too_large", most=self.server.limits.body_bytes)
 
-    def _serve(self, request: Request) -> None:
-        if self._route is not None:
-            route, self._route = self._route, None
-            return self._take(request, route)
-        found = self._exchange.serve(request, is_whole=self._reader.request is None)
-        return self._answer(request, found) if isinstance(found, Response) else self._take(request, found)
+    def _take(self, request: Request, answer: Answer) -> None:
+        if isinstance(answer, Response):
+            return self._answer(request, answer)
+        if isinstance(answer, Awaited) and answer.future.is_done:
+            return self._take(request, answer_of(request, answer.answer))
+        self.server.hold(self, self._reader.held_bytes + request.held_bytes)
+        self._enter(State.WORKING, inf)
+        self._given = answer
+        if isinstance(answer, Awaited):
+            return answer.future.when_done(self._wake)
+        return self.server.process_request(self, request.network)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Refuse bytes that are no valid request, and close then: what follows can't be read."""
+        request = self._request
+        if request is None:
+            request = Request("-", "-", "-")
+            self.server.identify(request, self.peer)
+        self._reader.keep_alive = False
+        self._answer(request, refusal_of(request, refusal))
+
+    def _answer(self, request: Request, response: Response) -> None:
+        """Send an answer, note it for the log, and go on when it is sent."""
+        reader = self._reader
+        self._request = None
+        self._route = None
+        reader.skip_body()
+        if self.server.is_stopping:
+            reader.keep_alive = False
+        start = _start_lines(response.status, int(time.time()), reader.keep_alive)
+        head = start + request.id.encode() + b"\r\n" + response.lines
+        body = b"" if request.method == "HEAD" else response.body
+        try:
+            self._unsent = _send(self.socket, head, body)
+        finally:
+            self.server.note(request, response)
+        if self._unsent:
+            # All of it stays in memory until the last byte is sent.
+            self.server.hold(self, reader.held_bytes + len(self._unsent))
+            self._enter(State.WRITING, self.server.limits.write_seconds)
+            self._watch(WRITE)
+        else:
+            self._after_answer()
+
+    def _write(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._unsent = self._unsent[self.socket.send(self._unsent) :]
+        if self._unsent:
+            self._enter(State.WRITING, self.server.limits.write_seconds)
+        else:
+            self._after_answer()
+
+    def _after_answer(self) -> None:
+        reader = self._reader
+        if not reader.keep_alive:
+            self._end()
+        elif reader.has_part:
+            # One request in each iteration, so that other clients have their turns.
+            self.server.hold(self, reader.held_bytes)
+            self._enter(State.WORKING, inf)
+            self._serve_next()
+        else:
+            self._rest()
+
+    def _serve_next(self) -> None:
+        self.server.loop.call_next(partial(self.do, ClientConnection._serve))
 
     def _await(self) -> None:
-        """Wait for the rest of a request. Its time runs from its first byte, however many more follow."""
-        reader, phases = self._reader, self._phases
-        self._hold(reader.held_bytes)
+        """Wait for the rest of a request. Its time runs from its first byte."""
+        reader = self._reader
+        limits = self.server.limits
+        self.server.hold(self, reader.held_bytes)
         if not reader.has_part:
-            # This was the end of a body that is dropped, or an empty line before a request.
-            if self._phase is phases.new:
-                return self.watch(READ)
-            return None if self._phase is phases.idle else self._rest()
-        phase = phases.body if reader.in_body else phases.header
-        if phase is not self._phase:
-            self._enter(phase)
+            # An empty line before a request, or the end of a body that is dropped.
+            return None if self.state is State.NEW else self._rest()
+        if reader.in_body and self.state is not State.BODY:
+            self._enter(State.BODY, limits.body_seconds)
+        elif not reader.in_body and self.state is not State.HEAD:
+            self._enter(State.HEAD, limits.header_seconds)
+        self._watch(READ)
+        if reader.can_go_on:
+            self._serve_next()
         if reader.expects_continue:
             reader.expects_continue = False
-            self._socket.send(CONTINUE)
+            self.socket.send(CONTINUE)
         return None
 
     def _rest(self) -> None:
         """Wait for the next request; during a stop, end the connection."""
-        if self._phases.are_ending:
+        if self.server.is_stopping:
             self._end()
         else:
-            self._enter(self._phases.idle)
-
-    def _go_on(self) -> None:
-        """Wait for the next request. If it came with the last one, it has to wait for its turn."""
-        if not self._reader.has_part:
-            if self._is_holding:
-                self._hold(0)
-            return self._rest()
-        self._hold(self._reader.held_bytes)
-        self._loop.call_in_turn(self.do, self.peer.network)
-        return self._enter(self._phases.buffered)
-
-    def _take(self, request: Request, found: Found | Later[Found] | Later[Route] | Later[Answer]) -> None:
-        """Go on with what a request has led to: its answer, the route that will answer it, or a `Later` of these."""
-        if isinstance(found, Later):
-            self._job, self._asked = found, request
-            self._hold_with(request)
-            self._enter(self._phases.working)
-            found.then(self._wake)
-        elif isinstance(found, Response):
-            self._answer(request, found)
-        elif self._reader.request is not None:
-            self._route = found
-            self._await()
-        else:
-            self._take(request, self._exchange.serve(request, found))
-
-    def _wake(self, _: object) -> None:
-        """Have the result taken in the loop's thread. A connection that has given way must not wait for a turn."""
-        if self._phase is not None:
-            self._loop.call_soon(self.do, self.network)
-
-    def resume(self) -> None:
-        """Go on with the result if it is there. If not, the client has sent more, which stays in the kernel."""
-        request, job = self._asked, self._job
-        if request is None or job is None or not job.is_settled:
-            return self.watch()
-        self._job = self._asked = None
-        try:
-            found = job.result()
-        except Exception as error:
-            found = answer_to_error(request, error)
-        return self._take(request, found)
-
-    def _refuse(self, refusal: Refusal) -> None:
-        """Refuse bytes that are no valid request, and close then: the bytes behind them can't be read either."""
-        request = Request("-", "-", "-")
-        self._exchange.identify(request, self._loop.now, self.peer)
-        self._reader.keep_alive = False
-        self._answer(request, Response.refusal(refusal))
-
-    def _answer(self, request: Request, response: Response) -> None:
-        """Send an answer, note it for the log, and go on when it is sent."""
-        if self._reader.request is not None:
-            self._reader.skip_body()
-        keep_alive = self._reader.keep_alive and not self._phases.are_ending
-        head, response = self._exchange.head_of(request, response, self._loop.date, keep_alive=keep_alive)
-        body = response.body
-        try:
-            self._unsent = send(self._socket, head, b"" if request.method == "HEAD" else body)
-        finally:
-            self._exchange.answered.append((request, response, self._loop.elapsed() - request.received_at))
-            if isinstance(body, FileBody):
-                os.close(body.descriptor)
-        self._then = ClientConnection._go_on if keep_alive else ClientConnection._end
-        if self._unsent:
-            # All of it stays in memory until the last byte is sent.
-            self._hold(self._reader.held_bytes + memoryview(self._unsent.obj).nbytes)
-            self._enter(self._phases.writing)
-        else:
-            self._then(self)
+            self.server.hold(self, 0)
+            self._enter(State.IDLE, self._idle_seconds)
+            self._watch(READ)
 
     def _end(self) -> None:
         """End a connection whose last answer is sent.
 
-        Closing a socket with unread bytes resets the connection, and the client may lose the answer. Then only the
-        sending side is closed, and the client has 2 s to read the answer and close its side.
+        Closing a socket with unread bytes resets the connection, and the client may lose the
+        answer. Then only the sending side is closed, and the client has 2 s to read the answer and
+        close its side.
         """
-        if self._reader.has_part or has_unread(self._socket):
-            self._socket.shutdown(socket.SHUT_WR)
-            self._hold(self._reader.held_bytes)
-            self._enter(self._phases.lingering)
+        if self._reader.has_part or _has_unread(self.socket):
+            self.socket.shutdown(socket.SHUT_WR)
+            self._reader.forget()
+            self.server.hold(self, 0)
+            self._enter(State.LINGERING, self.server.limits.linger_seconds)
+            self._watch(READ)
         else:
             self.close()
+
+    def _enter(self, state: str, seconds: float) -> None:
+        server = self.server
+        self.state = state
+        self.deadline = server.loop.now + seconds
+        if state in MAY_CLOSE:
+            server.waiting[self] = None
+            server.waiting.move_to_end(self)
+        else:
+            server.waiting.pop(self, None)
+
+    def _watch(self, events: int) -> None:
+        """Wait for these events of the socket. With 0, what comes stays in the kernel."""
+        if events != self._watched:
+            call = partial(self.do, ClientConnection._ready)
+            self.server.loop.watch(self.socket, self._watched, events, call)
+            self._watched = events
+
+
+@lru_cache(64)
+def _start_lines(status: int, second: int, keep_alive: bool) -> bytes:
+    """The lines with which all answers of a status begin, up to the value of `X-Request-Id`."""
+    lines = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        f"Date: {time.strftime(_DATE, time.gmtime(second))}",
+        f"Connection: {'keep-alive' if keep_alive else 'close'}",
+        "X-Request-Id: ",
+    )
+    return "\r\n".join(lines).encode()
+
+
+def _send(client: socket.socket, head: bytes, body: bytes) -> memoryview:
+    """Send as much as the kernel takes now, and return the rest.
+
+    Raises `OSError` if the client is gone.
+    """
+    try:
+        if len(body) < COPIED_BYTES:
+            sent = client.send(head + body)
+        else:
+            sent = send_together(client, (head, body))
+    except BlockingIOError:
+        sent = 0
+    if sent == len(head) + len(body):
+        return NOTHING
+    # A large body is not copied: many clients may be sent the same one.
+    if sent >= len(head):
+        return memoryview(body)[sent - len(head) :]
+    return memoryview(head + body)[sent:]
+
+
+def _has_unread(client: socket.socket) -> bool:
+    """Whether bytes of the client are in the kernel that were not received yet."""
+    try:
+        return bool(client.recv(1, socket.MSG_PEEK))
+    except BlockingIOError:
+        return False

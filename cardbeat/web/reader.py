@@ -1,21 +1,24 @@
 """Turns the bytes of one connection into requests, without a socket.
 
-It is strict, because a proxy in front must not read a head in another way than we do (RFC 9112, 2.2, 5.1, 6.3 and
-11.2). One pattern checks a whole head; then only the headers that this program uses are read.
+It is strict, because a proxy in front must not read a head in another way than we do (RFC 9112,
+2.2, 5.1, 6.3 and 11.2). Of the headers only those that this program uses are read.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
-from urllib.parse import unquote_to_bytes
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
+from cardbeat.web.body import Body, Chunks
 from cardbeat.web.message import MOST_LISTED, Request
 
-METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"})
-"""The methods of HTTP except CONNECT, which is for proxies. Any other method is answered by 501."""
+METHODS: Final = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"}
+)
+"""The methods of HTTP except CONNECT, which is for proxies. Any other is answered by 501."""
 HEADERS: Final = (
     "host",
     "connection",
@@ -29,222 +32,255 @@ HEADERS: Final = (
     "if-range",
     "range",
     "x-forwarded-for",
-    "forwarded",
     "sec-fetch-site",
 )
 """The headers that this program uses. `Request.headers` holds no others."""
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
-_LINE = re.compile(r"(" + _TCHARS + r") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
-_HEAD = re.compile(_LINE.pattern + r"(?:" + _TCHARS + r":[\t -~\x80-\xff]*+\r\n)*+\r\n")
-_LINE_ENDS = re.compile(r"(?:\r\n)++")
-_LONGEST_PATH, _LONGEST_HOST = 512, 255  # longer than any route; the longest name in DNS
-# Most headers are not used. Each branch begins with one plain letter, so that they are skipped fastest.
-_BRANCHES = "|".join(
-    f"{letter}(?i:{'|'.join(name[1:] for name in HEADERS if name[0] == letter.lower())})"
-    for letter in sorted({letter for name in HEADERS for letter in (name[0], name[0].upper())})
-)
-_READ = re.compile(rf"\n({_BRANCHES}):[ \t]*+([^\r]*)", re.ASCII)
+_LINE = re.compile(rf"({_TCHARS}) ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
+_FIELDS = re.compile(rf"\n(?:{_TCHARS}:[\t -~\x80-\xff]*+\r\n)*+\r\n")
+_USED = re.compile(rf"(?ai)\n({'|'.join(HEADERS)}):[ \t]*+([^\r]*)")
+_EMPTY_LINES = re.compile(rb"\A(?:\r\n)++")
+_SOUND = re.compile(r"(?:[\t -~\x80-\xff]++|\r\n)*+\r?")
+"""The begin of a head without control characters, and whose line ends are whole."""
+_LINE_END_FAULT = re.compile(r"(?<!\r)\n|\r(?!\n)")
 _HOST = re.compile(r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
-_ABSOLUTE = re.compile(r"(?i:https?)://([^/?]*)(.*)", re.DOTALL)
+_AUTHORITY = re.compile(rf"(?i:https?)://{_HOST.pattern}(?=[/?]|\Z)")
+"""The begin of an absolute target, which clients send to a proxy."""
+_SINGLE: Final = frozenset({"host", "content-length", "transfer-encoding"})
+_REMEMBERED: Final = 1024
+"""Most bytes of fields that are remembered, and how many such fields are: in all about 2 MB."""
 
-_FAULTLESS = re.compile(r"(?:[\t -~\x80-\xff]++|\r\n)*+\r?")
-"""What has none of the `_FAULTS`: it is matched ten times as fast as they are searched."""
-_FAULTS: Final = (
-    (re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]"), "bad_byte"),
-    (re.compile(r"(?<!\r)\n|\r(?!\n|\Z)"), "bad_line_end"),
-)
-_SINGLE: Final = frozenset({"host", "content-length"})
+
+class Fields(NamedTuple):
+    """What the lines below the request line say. `length` is that of the body, 0 without one."""
+
+    headers: Mapping[str, str]
+    length: int
+    is_chunked: bool
+    expects_continue: bool
+    keep_alive: bool
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Reader:
-    """Cuts the bytes of one connection into requests. After a `Refusal` nothing more can be read."""
+    """Cuts the bytes of one connection into heads and bodies. After a `Refusal` nothing is read.
+
+    The order of calls: `add` what came; `read_head` until it returns a request; `read_body` until
+    it returns the body, which is empty where the request has none; then `read_head` again.
+    """
 
     _limits: HttpLimits
-    _ignores_body: Callable[[str, str], bool] = lambda *_: False
-    _buffer: bytes = b""
-    _checked: int = 0
-    """The number of bytes at the start of the buffer that hold no end of a head, and no fault."""
-    _host: str | None = None
-    """The header Host of the last request, which is known to be valid, if it is not long."""
-    request: Request | None = None
-    """The request whose head is complete and whose body is not."""
-    _wanted_bytes: int = 0
-    _ignored_bytes: int = 0
     keep_alive: bool = False
     """Whether the client allows another request after the last one on this connection."""
     expects_continue: bool = False
     """Whether the client waits for `100 Continue` before it sends the body."""
+    can_go_on: bool = False
+    """Whether `read_body` can do more with what has come already."""
+    _buffer: bytes = b""
+    _sound: int = 0
+    """The number of bytes at the start of the buffer that hold no end of a head, and no fault."""
+    _body: Body | None = None
+
+    @property
+    def in_body(self) -> bool:
+        """Whether a body has not come completely."""
+        return self._body is not None
 
     @property
     def has_part(self) -> bool:
         """Whether a part of a request or of a dropped body has come, and the rest has not."""
-        return bool(self._buffer) or self.request is not None or self._ignored_bytes > 0
+        return bool(self._buffer) or self.in_body
 
     @property
-    def in_body(self) -> bool:
-        """Whether a body is being received, also one that is dropped because its request has its answer."""
-        return self.request is not None or self._ignored_bytes > 0
+    def is_too_large(self) -> bool:
+        """Whether the head announces a larger body than is allowed."""
+        body = self._body
+        return body is not None and body.left > self._limits.body_bytes and not body.is_ignored
 
     @property
     def held_bytes(self) -> int:
-        return len(self._buffer) + (self.request.held_bytes if self.request else 0)
+        body_bytes = 0 if self._body is None else len(self._body.content)
+        return len(self._buffer) + body_bytes
+
+    def add(self, data: bytes) -> None:
+        self._buffer = self._buffer + data if self._buffer else data
+
+    def ignore_body(self) -> None:
+        """Drop the present body as it comes, however large it is."""
+        if self._body is not None:
+            self._body.is_ignored = True
+            self._body.content.clear()
 
     def skip_body(self) -> None:
-        """Drop the rest of a body whose request has its answer already; the next request comes behind it.
+        """Drop a body whose request has its answer; the next request comes behind it.
 
-        A client that waits for `100 Continue` may send the body or leave it out, and we can't know which it did (RFC
-        9110, 10.1.1). So this is the last request on its connection.
+        A client that waits for `100 Continue` may send the body or leave it out, and we can't know
+        which it did (RFC 9110, 10.1.1). So this is the last request on its connection, as is one
+        whose body is too large.
         """
-        self.keep_alive = self.keep_alive and not self.expects_continue
-        self.request = None
-        self._ignored_bytes, self._wanted_bytes = self._ignored_bytes or self._wanted_bytes, 0
+        if self.in_body:
+            if self.expects_continue or self.is_too_large:
+                self.keep_alive = False
+            self.ignore_body()
 
     def forget(self) -> None:
         """Give up what has come and was not read."""
-        self._buffer, self.request = b"", None
+        self._buffer = b""
+        self._body = None
 
-    def next(self, data: bytes = b"") -> Request | None:
-        """Add `data` to the buffer, and return the next request if it is complete, else None.
+    def read_head(self) -> Request | None:
+        """The next request without its body, or None until its head is there.
 
-        Raises `Refusal` as soon as the bytes can't become a valid request.
+        The rest of a body that is skipped is dropped first. Raises `Refusal` as soon as the bytes
+        can't become a valid head.
         """
-        if data:
-            self._buffer = self._buffer + data if self._buffer else data
-        if self._ignored_bytes and self.request is None:
-            self._drop_ignored()
-        if not self._buffer:
+        if self.in_body and self.read_body() is None:
             return None
-        request = self.request or self._read_head()
-        if request is None or (self._ignored_bytes and self._drop_ignored()):
-            return None
-        if self._wanted_bytes:
-            if len(self._buffer) < self._wanted_bytes:
-                return None
-            request.held_bytes += self._wanted_bytes
-            request.body = self._buffer[: self._wanted_bytes]
-            self._buffer = self._buffer[self._wanted_bytes :]
-            self._wanted_bytes = 0
-        self.request = None
-        self.expects_continue = False
-        return request
-
-    def _drop_ignored(self) -> int:
-        """Drop the received part of a body that is not used. Returns the number of its bytes still to come."""
-        dropped = self._buffer[: self._ignored_bytes]
-        self._buffer = self._buffer[len(dropped) :]
-        self._ignored_bytes -= len(dropped)
-        return self._ignored_bytes
-
-    def _read_head(self) -> Request | None:
-        # One character for each byte, so that an index is the same in both.
-        text = self._buffer.decode("latin-1")
-        # Most often, one whole head has come.
-        head = None if self._checked else _HEAD.match(text)
-        if head is None:
-            head = self._find_head(text)
-            if head is None:
-                return None
-        request = self.request = self._request_of(head)
-        self._buffer = self._buffer[head.end() :]
-        request.held_bytes = head.end()
-        return request
-
-    def _find_head(self, text: str) -> re.Match[str] | None:
-        """A head that has come in parts, or None until its end is there. Each byte is checked once."""
         # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
-        if line_ends := _LINE_ENDS.match(text):
-            text, self._buffer = text[line_ends.end() :], self._buffer[line_ends.end() :]
-        end = text.find("\r\n\r\n", max(0, self._checked - 3)) + 4
+        if self._buffer.startswith(b"\r\n"):
+            self._buffer = _EMPTY_LINES.sub(b"", self._buffer)
+            self._sound = 0
+        end = self._buffer.find(b"\r\n\r\n", max(0, self._sound - 3)) + 4
         if end < 4:
-            _check_part(text, self._checked, self._limits)
-            self._checked = len(text)
+            self._check_part()
             return None
-        self._checked = 0
-        head = _HEAD.match(text)
-        if head is None:
-            _check_part(text[:end], 0, self._limits)
-            raise Refusal("bad_header")
-        return head
+        # One character for each byte.
+        request = self._request_of(self._buffer[:end].decode("latin-1"))
+        self._buffer = self._buffer[end:]
+        self._sound = 0
+        return request
 
-    def _request_of(self, head: re.Match[str]) -> Request:
-        """The request without its body; sets what the head says of the body. Raises `Refusal` for a broken rule."""
-        method, target, minor = head.groups()
-        begin, end = head.end(3) + 2, head.end() - 2
+    def read_body(self) -> bytes | None:
+        """The present body, or None until all of it is there. One that is ignored is empty.
+
+        Raises `Refusal` for broken chunks.
+        """
+        body = self._body
+        if body is None:
+            return b""
+        self._buffer, self.can_go_on = body.feed(self._buffer)
+        if not body.is_complete:
+            return None
+        self._body = None
+        self.expects_continue = False
+        return bytes(body.content)
+
+    def _check_part(self) -> None:
+        """Refuse the begin of a head that no further bytes can make valid. Looks at each once."""
+        text = self._buffer.decode("latin-1")
+        _check(text, self._sound, self._limits)
+        self._sound = len(text) - text.endswith("\r")
+
+    def _request_of(self, text: str) -> Request:
+        """The request of a whole head; notes what that says of the body.
+
+        Raises `Refusal` for a broken rule.
+        """
+        limits = self._limits
+        line = _LINE.match(text)
+        if line is None:
+            _check(text, 0, limits)
+            raise Refusal("bad_header")
+        method, target, minor = line.groups()
+        end = line.end()
         # A head shorter than the longest request line allowed is within both limits.
-        if end > self._limits.request_line_bytes:
-            _check_size(begin - 2, end - begin, self._limits)
-        if head.string.count("\n", begin, end) > self._limits.header_count:
-            raise Refusal("too_many_headers", most=self._limits.header_count)
-        headers = _read_headers(_READ.findall(head.string, begin - 1, end))
-        host = headers.get("host")
-        if host is None or host != self._host:
-            # HTTP/1.0 has no such header, and simple health checks of load balancers send none (RFC 9112, 3.2).
-            if host is None and minor == "1":
-                raise Refusal("missing_host")
-            if host is not None and not _HOST.fullmatch(host):
-                raise Refusal("bad_host")
-            self._host = host if len(host or "") <= _LONGEST_HOST else None
-        body_bytes = _body_bytes(headers) if "content-length" in headers or "transfer-encoding" in headers else 0
-        if "expect" in headers and headers["expect"].lower() != "100-continue":
-            raise Refusal("expectation_failed")
+        if len(text) > limits.request_line_bytes:
+            _check_size(end - 2, len(text) - 2 - end, limits)
+        lines = text[end - 1 :]
+        read = _read_fields if len(lines) > _REMEMBERED else _known_fields
+        fields = read(lines, minor, limits.header_count)
         if method not in METHODS:
             raise Refusal("unknown_method")
         path, query = split_target(method, target)
-        self._wanted_bytes = self._ignored_bytes = 0
-        if body_bytes:
-            self._expect_body(body_bytes, is_ignored=self._ignores_body(method, path))
-        self.keep_alive = _keeps_alive(headers["connection"], minor) if "connection" in headers else minor == "1"
-        self.expects_continue = "expect" in headers and minor == "1"
-        return Request(method, target, path, query, headers)
-
-    def _expect_body(self, body_bytes: int, *, is_ignored: bool) -> None:
-        if is_ignored:
-            self._ignored_bytes = body_bytes
-        elif body_bytes > self._limits.body_bytes:
-            raise Refusal("body_too_large", most=self._limits.body_bytes)
-        else:
-            self._wanted_bytes = body_bytes
+        if fields.is_chunked:
+            self._body = Chunks(most_bytes=limits.body_bytes, most_extra=limits.header_bytes)
+        elif fields.length:
+            self._body = Body(left=fields.length)
+        self.keep_alive = fields.keep_alive
+        self.expects_continue = fields.expects_continue
+        return Request(method, target, path, query, fields.headers, head_bytes=len(text))
 
 
-def _read_headers(read: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _read_fields(lines: str, minor: str, most: int) -> Fields:
+    """The fields of a head: the line end of its request line, and all that follows.
+
+    Raises `Refusal` for a broken rule, or more than `most` fields.
+    """
+    if not _FIELDS.fullmatch(lines):
+        _check_sound(lines[1:], 0)
+        raise Refusal("bad_header")
+    if lines.count("\n") > most + 2:
+        raise Refusal("too_many_headers", most=most)
     headers: dict[str, str] = {}
-    for name, value in read:
+    for name, sent in _USED.findall(lines):
         lower = name.lower()
-        if lower in headers and lower in _SINGLE:
-            raise Refusal("duplicate_header", name=lower.title())
-        headers[lower] = (f"{headers[lower]}, {value}" if lower in headers else value).rstrip(" \t")
-    return headers
+        value = sent.rstrip(" \t")
+        if lower in headers:
+            if lower in _SINGLE:
+                raise Refusal("duplicate_header", name=lower.title())
+            value = f"{headers[lower]}, {value}"
+        headers[lower] = value
+    _check_host(headers.get("host"), minor)
+    is_chunked = _is_chunked(headers, minor)
+    length = _length_of(headers.get("content-length", "0"))
+    if headers.get("expect", "100-continue").lower() != "100-continue":
+        raise Refusal("expectation_failed")
+    has_body = is_chunked or length > 0
+    expects_continue = has_body and "expect" in headers and minor == "1"
+    keep_alive = _keeps_alive(headers.get("connection"), minor)
+    return Fields(headers, length, is_chunked, expects_continue, keep_alive)
 
 
-def _keeps_alive(connection: str, minor: str) -> bool:
+# A client sends the same fields with each request, and reading them is half of all parsing.
+_known_fields = lru_cache(_REMEMBERED)(_read_fields)
+
+
+def _is_chunked(headers: Mapping[str, str], minor: str) -> bool:
+    if "transfer-encoding" not in headers:
+        return False
+    if "content-length" in headers or minor == "0":
+        raise Refusal("bad_framing")
+    if headers["transfer-encoding"].lower() != "chunked":
+        raise Refusal("transfer_encoding")
+    return True
+
+
+def _check_host(host: str | None, minor: str) -> None:
+    # HTTP/1.0 has no such header, and simple health checks of load balancers send none.
+    if host is None:
+        if minor == "1":
+            raise Refusal("missing_host")
+    elif not _HOST.fullmatch(host):
+        raise Refusal("bad_host")
+
+
+def _length_of(length: str) -> int:
+    if not (length.isascii() and length.isdigit()):
+        raise Refusal("bad_content_length")
+    # Converting millions of digits would take long. A number of 19 digits is too large anyway.
+    return int(length.lstrip("0")[:19] or "0")
+
+
+def _keeps_alive(connection: str | None, minor: str) -> bool:
+    if connection is None:
+        return minor == "1"
     options = {option.strip() for option in connection.lower().split(",", MOST_LISTED)}
     return "close" not in options and ("keep-alive" in options or minor == "1")
 
 
-def _body_bytes(headers: Mapping[str, str]) -> int:
-    length = headers.get("content-length")
-    if "transfer-encoding" in headers:
-        raise Refusal("transfer_encoding" if length is None else "bad_framing")
-    if length is None:
-        return 0
-    if not (length.isascii() and length.isdigit()):
-        raise Refusal("bad_content_length")
-    length = length.lstrip("0") or "0"
-    # Converting millions of digits would take long. A number of 19 digits is too large anyway.
-    return int(length) if len(length) < 19 else 10**18
-
-
-def _check_part(part: str, checked: int, limits: HttpLimits) -> None:
-    """Refuse the beginning of a head if no further bytes can make it valid. Its first `checked` bytes were checked."""
-    begin = max(0, checked - 1)
-    for fault, code in () if _FAULTLESS.fullmatch(part, begin) else _FAULTS:
-        if fault.search(part, begin):
-            raise Refusal(code)
-    line, end, fields = part.partition("\r\n")
+def _check(text: str, sound: int, limits: HttpLimits) -> None:
+    """Refuse the begin of a head if it has a fault. Its first `sound` bytes have none."""
+    _check_sound(text, sound)
+    line, end, fields = text.partition("\r\n")
     _check_size(len(line.rstrip("\r")), len(fields.rstrip("\r\n")), limits)
-    if end and checked < len(line + end) and not _LINE.match(part):
+    if end and not _LINE.match(text):
         raise Refusal("bad_request_line")
+
+
+def _check_sound(text: str, sound: int) -> None:
+    if not _SOUND.fullmatch(text, sound):
+        is_line_end = _LINE_END_FAULT.search(text.removesuffix("\r"))
+        raise Refusal("bad_line_end" if is_line_end else "bad_byte")
 
 
 def _check_size(line_bytes: int, fields_bytes: int, limits: HttpLimits) -> None:
@@ -255,23 +291,15 @@ def _check_size(line_bytes: int, fields_bytes: int, limits: HttpLimits) -> None:
 
 
 def split_target(method: str, target: str) -> tuple[str, str]:
-    """The decoded path, and the query as sent, of a request target (RFC 9112, 3.2). Raises `Refusal` 400.
+    """The path and the query, both as sent, of a request target (RFC 9112, 3.2).
 
-    In the path, U+FFFD replaces bytes that are not UTF-8, and NUL, which databases refuse. A path that is longer than
-    that of any route is left as sent: to decode 8 KB takes milliseconds.
+    Raises `Refusal` 400.
     """
     if not target.startswith("/"):
-        target = _origin_form(method, target)
+        authority = _AUTHORITY.match(target)
+        if authority:
+            target = "/" + target[authority.end() :].removeprefix("/")
+        elif (method, target) != ("OPTIONS", "*"):
+            raise Refusal("bad_target")
     path, _, query = target.partition("?")
-    if len(path) <= _LONGEST_PATH and ("%" in path or not path.isascii()):
-        path = unquote_to_bytes(path.encode("latin-1")).decode("utf-8", "replace").replace("\0", "\ufffd")
     return path, query
-
-
-def _origin_form(method: str, target: str) -> str:
-    absolute = _ABSOLUTE.fullmatch(target)
-    if absolute and _HOST.fullmatch(absolute[1]):
-        return absolute[2] if absolute[2].startswith("/") else "/" + absolute[2]
-    if target == "*" and method == "OPTIONS":
-        return target
-    raise Refusal("bad_target")

@@ -1,46 +1,54 @@
 """Routes: which handler answers a request, and in which thread."""
 
+import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
 
-from cardbeat.concurrency.later import Later
 from cardbeat.errors import NotFound, Refusal
-from cardbeat.web.message import Holder, Request, Response
+from cardbeat.jobs.future import Future
+from cardbeat.web.message import Request, Response, header_lines
 
-Answer = Response | Later[Response]
+log = logging.getLogger(__name__)
 
-Handler = Callable[[Request], Answer]
 
-WorkSoon = Callable[[Callable[[], None]], None]
-"""Takes work for a worker thread, to be started after the next answers: sooner, it would delay them."""
+class Awaited(NamedTuple):
+    """An answer that waits for a future. Once it is done, the loop calls `respond` with its result.
+
+    `respond` must be quick, and may raise `Refusal`.
+    """
+
+    future: Future[Any]
+    respond: Callable[[Any], Response]
+
+    def answer(self, _request: Request) -> Response:
+        """The response, once the future is done. Raises what that does."""
+        return self.respond(self.future.result())
+
+
+Handler = Callable[[Request], "Answer"]
+
+Answer = Response | Awaited | Handler
+"""A handler that must not wait may return another one, which a thread calls then."""
 
 
 class Guard(Protocol):
-    """Finds the holder of a request's key, or the client without one, from the head alone. Raises `Refusal`."""
+    """Decides who may call a route. Both methods raise `Refusal` for others."""
 
-    @property
-    def refuses(self) -> Collection[int]:
-        """The statuses of its refusals."""
+    def judge(self, request: Request) -> None:
+        """Refuse what the head alone tells. Called in the loop, so it must not wait."""
 
-    def find(self, request: Request, work_soon: WorkSoon) -> Holder | None:
-        """The holder, if it is known without waiting."""
-
-    def look_up(self, request: Request) -> Holder:
-        """The holder, read from the database if need be."""
-
-    def name_of(self, request: Request) -> str | None:
-        """The id of the last known holder, under which the look-up is queued; None without one."""
+    def look_up(self, request: Request) -> Any:
+        """The key of the request. Called in a thread, right before the handler."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One endpoint. `{name}` in the pattern stands for one path segment, which is in `request.params["name"]`.
+class Route(NamedTuple):
+    """One endpoint. `{name}` in the pattern is one path segment, in `request.params["name"]`.
 
-    The handler runs in a worker thread. If the route is `in_loop`, it runs in the loop's thread: then it must not wait
-    (see `loop`), and returns a `Later` if the answer takes time. A handler in a worker may read from the disk, but
-    returns a `Later` for a write: there are few threads. With a `guard` it gets only requests whose `key` is set.
+    The handler runs in a thread and may block. If the route is `in_loop`, it runs in the loop's
+    thread: then it must not wait (see `loop`), and returns `Awaited` or a handler for a thread if
+    the answer takes time.
+    With a `guard` it gets only requests whose `key` is set.
     """
 
     method: str
@@ -50,8 +58,14 @@ class Route:
     ignores_body: bool = False
     """Whether a body of any size is accepted and dropped."""
     guard: Guard | None = None
-    segments: Mapping[str, str] = field(default_factory=dict)
+    segments: Mapping[str, str] = {}
     """Regular expressions for segments of the pattern that may not be any text, by name."""
+
+    def answer(self, request: Request) -> Answer:
+        """What the handler returns. Raises what it or the guard raises."""
+        if self.guard is not None:
+            request.key = self.guard.look_up(request)
+        return self.handler(request)
 
 
 class Router:
@@ -59,47 +73,69 @@ class Router:
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self.routes = tuple(routes)
-        self._fixed: dict[str, dict[str, Route]] = {}
-        self._patterns: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
+        self._methods: dict[str, dict[str, Route]] = {}
+        self._expressions: dict[str, re.Pattern[str]] = {}
+        """Those of the patterns with names."""
         for route in self.routes:
-            methods = self._methods_of(route)
+            methods = self._methods.setdefault(route.pattern, {})
             methods[route.method] = route
             if route.method == "GET":
                 methods.setdefault("HEAD", route)
+            if "{" in route.pattern:
+                self._expressions[route.pattern] = _expression(route)
 
     def find(self, request: Request) -> Route:
-        """The route of a request, whose `pattern` and `params` are set. Raises `Refusal` 404 or 405."""
-        request.pattern, methods = request.path, self._fixed.get(request.path)
-        if methods is None:
-            request.pattern, methods = self._match(request)
+        """The route of a request, whose `pattern` and `params` are set.
+
+        Raises `Refusal` 404 or 405.
+        """
+        pattern = request.path
+        if pattern not in self._methods or pattern in self._expressions:
+            pattern = self._match(request)
+        request.pattern = pattern
+        methods = self._methods[pattern]
         route = methods.get(request.method)
         if route is None:
             allowed = ", ".join(methods)
-            headers = {"Allow": allowed}
-            raise Refusal("method_not_allowed", headers=headers, method=request.method, allowed=allowed)
+            told = {"Allow": allowed}
+            raise Refusal(
+                "method_not_allowed", headers=told, method=request.method, allowed=allowed
+            )
         return route
 
-    def ignores_body(self, method: str, path: str) -> bool:
-        """Whether the body of such a request is dropped, however large it is."""
-        try:
-            return self.find(Request(method, path, path)).ignores_body
-        except Refusal:
-            return False
-
-    def _match(self, request: Request) -> tuple[str, dict[str, Route]]:
-        for pattern, (expression, methods) in self._patterns.items():
+    def _match(self, request: Request) -> str:
+        for pattern, expression in self._expressions.items():
             if match := expression.fullmatch(request.path):
                 request.params = match.groupdict()
-                return pattern, methods
-        request.pattern = None
+                return pattern
         raise NotFound
 
-    def _methods_of(self, route: Route) -> dict[str, Route]:
-        if "{" not in route.pattern:
-            return self._fixed.setdefault(route.pattern, {})
 
-        def segment(match: re.Match[str]) -> str:
-            return f"(?P<{match[1]}>{route.segments.get(match[1], '[^/]+')})"
+def _expression(route: Route) -> re.Pattern[str]:
+    def segment(match: re.Match[str]) -> str:
+        return f"(?P<{match[1]}>{route.segments.get(match[1], '[^/]+')})"
 
-        expression = re.compile(re.sub(r"\\{(\w+)\\}", segment, re.escape(route.pattern)))
-        return self._patterns.setdefault(route.pattern, (expression, {}))[1]
+    return re.compile(re.sub(r"{(\w+)}", segment, route.pattern))
+
+
+def answer_of(request: Request, make: Handler) -> Answer:
+    """What `make` returns, ready to be sent; if it raises, a refusal."""
+    try:
+        answer = make(request)
+        if isinstance(answer, Response) and not answer.lines:
+            answer.lines = header_lines(answer)
+    except Exception as error:
+        return refusal_of(request, error)
+    return answer
+
+
+def refusal_of(request: Request, error: Exception) -> Response:
+    """The answer to a request that failed: that of a refusal, else 500, which is logged."""
+    if not isinstance(error, Refusal):
+        log.error("request %s failed", request.id, exc_info=error)
+        error = Refusal("internal_error")
+    # The frames hold the request.
+    error.__traceback__ = None
+    response = Response.json(error.status, error.body(), error.headers)
+    response.lines = header_lines(response)
+    return response

@@ -2,7 +2,7 @@
 
     python -m tests.bench.burst [--tree DIR] [--beside DIR] [--rounds N]
 
-Prints how long the sweep took, the rate of alerts at one local receiver, and the pings' times meanwhile.
+Prints how long the sweep took, the rate of alerts at one receiver, and the pings' times beside it.
 """
 
 import argparse
@@ -11,9 +11,25 @@ import time
 from functools import partial
 from pathlib import Path
 
-from tests.bench.checks import Check, count, create_checks_key, database, insert, pinging, wait_until
+from tests.bench.checks import (
+    Check,
+    count,
+    create_checks_key,
+    database,
+    insert,
+    pinging,
+    wait_long,
+)
 from tests.bench.receivers import address, receiving
-from tests.bench.running import Figures, Server, add_rounds, compare, parser_of, percentiles_ms, serving
+from tests.bench.running import (
+    Figures,
+    Server,
+    add_rounds,
+    compare,
+    parser_of,
+    percentiles_ms,
+    serving,
+)
 
 CHECKS = 10_000
 
@@ -36,18 +52,18 @@ def measure(url: str, tree: Path) -> Figures:
 
 def watch(server: Server) -> Figures:
     with database(server.data) as connection:
-        wait_until(lambda: count(connection, "alerts") > 0, "the sweep to begin")
+        wait_long(lambda: count(connection, "alerts") > 0)
         began = time.monotonic()
         with pinging(server, "pinged") as pings:
-            wait_until(lambda: count(connection, "checks WHERE status = 'overdue'") == CHECKS, "the sweep to end")
+            wait_long(lambda: count(connection, "checks WHERE status = 'overdue'") == CHECKS)
             swept = time.monotonic() - began
-            wait_until(lambda: count(connection, "alerts WHERE state = 'delivered'") == CHECKS, "the last alert")
+            wait_long(lambda: count(connection, "alerts WHERE state = 'delivered'") == CHECKS)
             seconds = time.monotonic() - began
     return {
         "sweep, s": swept,
         "alerts a second": CHECKS / seconds,
-        "pings": len(pings.seconds),
-        **{f"ping {name}": number for name, number in percentiles_ms(pings.seconds).items()},
+        "pings": len(pings),
+        **{f"ping {name}": number for name, number in percentiles_ms(pings).items()},
     }
 
 

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench.checks import Check, count, create_checks_key, database, insert, wait_until
+from tests.bench.checks import Check, count, create_checks_key, database, insert, wait_long
 from tests.bench.receivers import address, receiving
 from tests.bench.running import Figures, add_rounds, compare, parser_of, serving
 
@@ -44,26 +44,45 @@ def seconds_for(tree: Path, hosts: int, alerts: int, hanging: int) -> tuple[floa
     with receiving(hosts, hanging) as port, tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
         create_checks_key(tree, data)
-        fill(data, [f"http://{address(number)}:{port}/" for number in range(hosts)], alerts)
+        fill(data, hosts, port, alerts)
         with (
             serving("--allow-private-webhooks", tree=tree, data=data) as server,
             database(data) as connection,
         ):
             began = time.monotonic()
-            wait_until(lambda: count(connection, "alerts WHERE state = 'delivered'") >= expected, "the last alert")
+            wait_long(lambda: count(connection, "alerts WHERE state = 'delivered'") >= expected)
             return time.monotonic() - began, server.cpu_seconds()
 
 
-def fill(data: Path, urls: list[str], alerts: int) -> None:
+def fill(data: Path, hosts: int, port: int, alerts: int) -> None:
     """An alert for each of as many checks, spread evenly over the hosts."""
     now = int(time.time())
-    insert(data, [Check(f"check-{number}", 100_000, urls[number % len(urls)], now) for number in range(alerts)])
+    places = [address(number % hosts) for number in range(alerts)]
+    urls = [f"http://{place}:{port}/" for place in places]
+    insert(data, [Check(f"check-{n}", 100_000, url, now) for n, url in enumerate(urls)])
     with database(data) as connection:
-        connection.execute(
-            "INSERT INTO alerts (id, check_id, type, outage, deadline_at, ping_count, created_at, next_attempt_at)"
-            " SELECT 'msg_' || id, id, 'check.overdue', 1, ?1, 0, ?1, ?1 FROM checks ORDER BY seq",
-            (now,),
-        )
+        (key_id,) = connection.execute("SELECT id FROM keys").fetchone()
+        # A schema before 10 has fewer columns.
+        known = {row[1] for row in connection.execute("PRAGMA table_info(alerts)")}
+        connection.execute("BEGIN")
+        for number, place in enumerate(places):
+            values = {
+                "id": f"msg_{number}",
+                "check_id": f"check-{number}",
+                "key_id": key_id,
+                "receiver": place,
+                "type": "check.overdue",
+                "outage": 1,
+                "deadline_at": now,
+                "ping_count": 0,
+                "created_at": now,
+                "next_attempt_at": now,
+            }
+            stored = {name: value for name, value in values.items() if name in known}
+            marks = ", ".join("?" * len(stored))
+            sql = f"INSERT INTO alerts ({', '.join(stored)}) VALUES ({marks})"
+            connection.execute(sql, list(stored.values()))
+        connection.execute("COMMIT")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
-"""Two nodes over PostgreSQL under load: its primary or a node killed with SIGKILL, or stopped, again and again.
+"""Two nodes over PostgreSQL under load: a node, the primary or the standby is killed or stopped.
 
-    python -m tests.bench.node_kills [--primary N] [--nodes N] [--standby N] [--suspended N] [--without-standby]
+    python -m tests.bench.node_kills [--primary N] [--node N] [--standby N] [--suspended N]
+        [--without-standby]
 
-Clients ping, PATCH and order test alerts at both nodes while checks go overdue and recover. In the end every
-acknowledged ping and change is stored, every acknowledged alert has arrived, and each outage was told once and in
-order. A standby, which every commit waits for, takes the place of a killed primary, and gets a standby itself. Where
-it is the standby that stops for some seconds, every other time the primary is killed before it goes on. A suspended
-node goes on after its lease has ended.
-With `--without-standby` no commit waits, and the standby is behind at each kill of the primary: so it must find that
-something is missing.
+Clients ping, PATCH and order test alerts at both nodes while checks turn overdue and recover. In
+the end every acknowledged ping and change is stored, every alert has arrived, and each outage was
+told once and in order. A standby, which every commit waits for, takes the place of a killed
+primary, and gets a standby itself. A standby that stops goes on, or the primary is killed before,
+by turns. A suspended node goes on after its lease has ended.
+With `--without-standby` no commit waits, and the standby is behind at each kill of the primary: so
+it must find that something is missing.
 """
 
 import argparse
@@ -19,155 +20,140 @@ import time
 from pathlib import Path
 
 from tests.bench.running import parser_of
-from tests.crash.client import metric
+from tests.client import metric
 from tests.crash.cluster import Node, Pair, folder_for_all, installed
 from tests.crash.load import Load
 
 CLIENTS = 6
-BOTH_EVERY = 5
-"""With every so many kills of the primary the node that sends alerts is killed at the same moment."""
-OUTAGE_EVERY = 5
-"""After every so many kills the next one waits until an alert was sent: by another node, if it was killed."""
+COUNTS = {"primary": 20, "node": 50, "standby": 10, "suspended": 3}
+"""Of kills of the primary and of nodes, and of stops of the standby and of the node that alerts."""
+OFTEN = 5
+"""With every so many kills of the primary the node that sends alerts is killed too.
+
+After every so many kills the next one waits until an alert was sent.
+"""
 
 
 def main(arguments: argparse.Namespace) -> None:
-    if (programs := installed()) is None:
+    programs = installed()
+    if programs is None:
         sys.exit("PostgreSQL is not installed: apt-get install postgresql")
-    with folder_for_all() as folder, contextlib.closing(Pair(folder, programs)) as pair:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(folder_for_all())
+        pair = stack.enter_context(contextlib.closing(Pair(folder, programs)))
         schema = pair.new_schema()
         nodes = [new_node(folder / f"node-{number}", pair.url(schema)) for number in range(2)]
-        try:
-            with Load(nodes, CLIENTS) as load:
-                kills = Kills(pair, nodes, load)
-                for number in range(arguments.primary):
-                    kills.kill_behind() if arguments.without_standby else kills.kill_primary(number)
-                for number in range(arguments.nodes):
-                    kills.kill_node(number)
-                for number in range(arguments.standby):
-                    kills.stop_standby(number)
-                for _ in range(arguments.suspended):
-                    kills.suspend_node()
-                load.settle(pair.primary, schema)
-                report(kills, load.missing(pair.primary, schema), is_control=arguments.without_standby)
-        finally:
-            for node in nodes:
-                node.kill()
+        for node in nodes:
+            stack.callback(node.kill)
+            node.start()
+        load = stack.enter_context(Load(nodes, CLIENTS))
+        kills = Kills(pair, nodes, load)
+        if arguments.without_standby:
+            kills.primary = kills.primary_before_its_standby
+        for what in COUNTS:
+            for number in range(getattr(arguments, what)):
+                getattr(kills, what)(number)
+        load.settle(pair.primary, schema)
+        missing = load.missing(pair.primary, schema)
+        report(load, missing)
+    if bool(missing) is not arguments.without_standby:
+        sys.exit("a control found nothing missing" if not missing else "something is missing")
 
 
 def new_node(folder: Path, url: str) -> Node:
-    node = Node(folder, (sys.executable, "-m", "cardbeat"), url, "--sweep-seconds", "0.5")
-    node.start()
-    return node
+    return Node(folder, (sys.executable, "-m", "cardbeat"), url, "--sweep-seconds", "0.5")
 
 
 class Kills:
-    """Kills, and how long clients and alerts had to wait after each."""
+    """Of two nodes under load, and of their databases."""
 
     def __init__(self, pair: Pair, nodes: list[Node], load: Load) -> None:
         self.pair = pair
         self.nodes = nodes
         self.load = load
-        self.primary: list[float] = []
-        self.node: list[float] = []
-        self.alert: list[float] = []
-        """Until the next alert after the node that sends them was killed."""
 
-    def kill_primary(self, number: int) -> None:
+    def primary(self, number: int) -> None:
         time.sleep(random.uniform(0, 2))
-        node = self.sends_alerts() if number % BOTH_EVERY == BOTH_EVERY - 1 else None
-        began = time.monotonic()
+        node = self.sends_alerts() if number % OFTEN == OFTEN - 1 else None
         if node:
             node.kill()
         self.pair.fail_over()
         if node:
             node.start()
         self.load.wait()
-        self.primary.append(time.monotonic() - began)
-        if number % OUTAGE_EVERY == 0:
+        if number % OFTEN == 0:
             self.load.wait_for_outages(1)
         self.pair.add_standby()
 
-    def kill_behind(self) -> None:
-        """The primary, when the standby has not had its last changes, and none of them has waited for that."""
+    def primary_before_its_standby(self, _number: int) -> None:
+        """When the standby has not had its last changes."""
         self.pair.add_standby(is_synchronous=False)
         self.load.wait()
         self.pair.standby.kill()
         self.load.wait()
-        began = time.monotonic()
         self.pair.primary.kill()
         self.pair.standby.start()
         self.pair.fail_over()
         self.load.wait()
-        self.primary.append(time.monotonic() - began)
 
-    def kill_node(self, number: int) -> None:
+    def node(self, number: int) -> None:
         time.sleep(random.uniform(0, 2))
-        node = self.sends_alerts() if number % OUTAGE_EVERY == 0 else random.choice(self.nodes)
-        began = time.monotonic()
+        is_sender = number % OFTEN == 0
+        node = self.sends_alerts() if is_sender else random.choice(self.nodes)
         node.kill()
-        self.node.append(self.load.wait())
-        if number % OUTAGE_EVERY == 0:
+        self.load.wait()
+        if is_sender:
             self.load.wait_for_outages(1)
-            self.alert.append(time.monotonic() - began)
         node.start()
         self.load.wait()
 
-    def stop_standby(self, number: int) -> None:
-        if number % 2 == 0:
+    def standby(self, number: int) -> None:
+        """By turns it stops for a while, or the primary is killed before it goes on."""
+        is_kill = number % 2 == 1
+        if not is_kill:
             self.pair.add_standby()
         with self.pair.standby.suspended():
             time.sleep(random.uniform(0.5, 8))
-            if number % 2:
+            if is_kill:
                 self.pair.primary.kill()
-        if number % 2:
+        if is_kill:
             self.pair.fail_over()
         self.load.wait()
 
-    def suspend_node(self) -> None:
-        node = self.sends_alerts()
-        with node.suspended():
+    def suspended(self, _number: int) -> None:
+        with self.sends_alerts().suspended():
             self.load.wait_for_outages(1)
         self.load.wait()
 
     def sends_alerts(self) -> Node:
         """The node that sends them, once one does: it is the one that sweeps."""
-        before = {node: self._swept(node) for node in self.nodes}
+        before = {node: last_sweep(node) for node in self.nodes}
         while True:
             time.sleep(0.1)
             for node in self.nodes:
-                if self._swept(node) not in (0, before[node]):
+                if last_sweep(node) not in (0, before[node]):
                     return node
 
-    def _swept(self, node: Node) -> float:
-        """How long the last sweep of a node took: it is never the same twice. 0 before the first."""
-        with contextlib.suppress(OSError):
-            return metric(node, "cardbeat_sweep_duration_seconds")
-        return 0
+
+def last_sweep(node: Node) -> float:
+    """How long the last sweep of a node took: it is never the same twice. 0 before the first."""
+    with contextlib.suppress(OSError):
+        return metric(node, "cardbeat_sweep_duration_seconds")
+    return 0
 
 
-def report(kills: Kills, missing: list[str], *, is_control: bool) -> None:
-    totals, load = kills.load.totals(), kills.load
-    counts = ", ".join(f"{number:,} {what}" for what, number in totals.items())
-    print(f"{len(kills.primary)} kills of the primary, {len(kills.node)} of nodes; acknowledged: {counts}")
-    refused, lost = (sum(getattr(client, what) for client in load.clients) for what in ("refused", "lost"))
-    print(f"{refused:,} requests refused, {lost:,} without an answer")
+def report(load: Load, missing: list[str]) -> None:
+    counts = ", ".join(f"{number:,} {what}" for what, number in load.totals().items())
+    print(f"acknowledged: {counts}")
     print(f"{load.outages():,} outages told; {load.doubles()} alerts arrived twice under one id")
-    for what, seconds in (("primary", kills.primary), ("node", kills.node)):
-        if times := sorted(seconds):
-            shown = f"median {times[len(times) // 2]:.1f} s, longest {times[-1]:.1f} s"
-            print(f"until each client was acknowledged something after the kill of a {what}: {shown}")
-    if kills.alert:
-        print(f"until the next alert after the node was killed that sends them: longest {max(kills.alert):.1f} s")
     print(f"{len(missing)} demands not met", *missing[:3], sep="\n    ")
-    if bool(missing) is not is_control:
-        sys.exit("what a control must find missing is there" if is_control else "something is missing")
 
 
 if __name__ == "__main__":
     parser = parser_of(__doc__, trees=False)
-    parser.add_argument("--primary", metavar="N", type=int, default=20, help="kills of the primary [20]")
-    parser.add_argument("--nodes", metavar="N", type=int, default=50, help="kills of nodes [50]")
-    parser.add_argument("--standby", metavar="N", type=int, default=10, help="stops of the standby [10]")
-    parser.add_argument("--suspended", metavar="N", type=int, default=3, help="stops of the node that alerts [3]")
-    parser.add_argument("--without-standby", action="store_true", help="the control, which must find a loss")
+    for what, count in COUNTS.items():
+        parser.add_argument(f"--{what}", metavar="N", type=int, default=count, help=f"[{count}]")
+    parser.add_argument(
+        "--without-standby", action="store_true", help="the control, which must find a loss"
+    )
     main(parser.parse_args())

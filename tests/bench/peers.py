@@ -1,127 +1,82 @@
 """The servers that ours is measured beside. Each serves the files of a folder under their names.
 
-    python -m tests.bench.peers uvicorn|waitress|nginx FOLDER PORT
-
-Needs `pip install "uvicorn[standard]" starlette waitress` and `apt-get install nginx-light`. Each is started as its
-documents say; uvicorn and waitress have all files in memory; nginx keeps as many of them open as the hard limit of
-descriptors allows, and sends them by `sendfile`. uvicorn and nginx write an access log, waitress has none.
+Needs `pip install "uvicorn[standard]" starlette` and `apt-get install nginx-light`. Each is started
+as its documents say and writes an access log. uvicorn has all files in memory; nginx keeps as many
+of them open as the hard limit of descriptors allows, and sends them by `sendfile`.
 """
 
-import argparse
 import contextlib
 import getpass
+import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from tests.bench.running import ROOT, Server, free_port, parser_of, wait_for
+from tests.bench.running import ROOT, Server, is_listening
+from tests.support import free_port, wait_until
 
-NGINX = """
-user {user}; daemon off; worker_processes 1; worker_rlimit_nofile {descriptors};
-pid {scratch}/pid; error_log {scratch}/error.log;
-events {{ worker_connections 512; }}
-http {{
-    access_log {scratch}/access.log; keepalive_requests 100000000; sendfile on; tcp_nopush on;
-    open_file_cache max={files} inactive=1h; open_file_cache_valid 1h;
-    client_body_temp_path {scratch}; proxy_temp_path {scratch}; fastcgi_temp_path {scratch};
-    uwsgi_temp_path {scratch}; scgi_temp_path {scratch};
-    types {{ image/png png; text/plain txt; }}
-    server {{
-        listen 127.0.0.1:{port} backlog=1024; root {folder};
-        location / {{ add_header X-Request-Id $request_id; }}
-    }}
-}}
-"""
+PEERS = ("uvicorn", "nginx")
+NGINX = Path(__file__).with_name("nginx.conf")
 OTHER_DESCRIPTORS = 1100
 """Connections, and the files that are open at the moment."""
-TYPES = {".png": "image/png", ".txt": "text/plain"}
+FOLDER = "BENCH_FOLDER"
 
 
-def uvicorn(folder: Path, port: int) -> None:
-    import starlette.applications
-    import starlette.requests
-    import starlette.responses
-    import starlette.routing
-    import uvicorn
+def application() -> Any:
+    """What uvicorn serves: the folder that a variable names."""
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Route
 
-    bodies = {path.name: (path.read_bytes(), TYPES[path.suffix]) for path in folder.iterdir()}
+    bodies = {path.name: path.read_bytes() for path in Path(os.environ[FOLDER]).iterdir()}
 
-    async def body(request: starlette.requests.Request) -> starlette.responses.Response:
-        content, media_type = bodies[request.path_params["name"]]
-        return starlette.responses.Response(content, media_type=media_type, headers={"X-Cache": "HIT"})
+    async def body(request: Any) -> Any:
+        content = bodies[request.path_params["name"]]
+        return Response(content, media_type="image/png", headers={"X-Cache": "HIT"})
 
-    routes = [starlette.routing.Route("/{name}", body)]
-    uvicorn.run(starlette.applications.Starlette(routes=routes), port=port, log_level="info")
+    return Starlette(routes=[Route("/{name}", body)])
 
 
-def waitress(folder: Path, port: int) -> None:
-    import waitress
-
-    bodies = {f"/{path.name}": (path.read_bytes(), TYPES[path.suffix]) for path in folder.iterdir()}
-
-    def app(environ, start_response):
-        content, media_type = bodies[environ["PATH_INFO"]]
-        start_response("200 OK", [("Content-Type", media_type), ("Content-Length", str(len(content)))])
-        return [content]
-
-    waitress.serve(app, host="127.0.0.1", port=port)
-
-
-def nginx(folder: Path, port: int) -> None:
-    hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    descriptors = hard_limit if hard_limit != resource.RLIM_INFINITY else 1_000_000
+def nginx_conf(folder: Path, port: int, scratch: str) -> Path:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    descriptors = most if most != resource.RLIM_INFINITY else 1_000_000
     files = min(len(list(folder.iterdir())), descriptors - OTHER_DESCRIPTORS)
-    with tempfile.TemporaryDirectory() as scratch:
-        configuration = Path(scratch) / "nginx.conf"
-        # Started by root it would read the files as somebody else.
-        values = {"user": getpass.getuser(), "scratch": scratch, "folder": folder, "port": port}
-        configuration.write_text(NGINX.format(**values, files=files, descriptors=descriptors))
-        with subprocess.Popen(["nginx", "-c", str(configuration)]) as process, contextlib.suppress(KeyboardInterrupt):
-            try:
-                process.wait()
-            finally:
-                process.terminate()
-
-
-PEERS = {"uvicorn": uvicorn, "waitress": waitress, "nginx": nginx}
+    # Started by root it would read the files as somebody else.
+    values = {"user": getpass.getuser(), "scratch": scratch, "folder": folder, "port": port}
+    text = NGINX.read_text().format(**values, files=files, descriptors=descriptors)
+    configuration = Path(scratch) / "nginx.conf"
+    configuration.write_text(text)
+    return configuration
 
 
 def copy_for_peers(files: list[Path], folder: Path) -> list[Path]:
     """Copies under short names, with the same endings."""
     folder.mkdir()
-    return [Path(shutil.copyfile(file, folder / f"{number}{file.suffix}")) for number, file in enumerate(files)]
+    names = [folder / f"{number}{file.suffix}" for number, file in enumerate(files)]
+    for file, name in zip(files, names, strict=True):
+        shutil.copyfile(file, name)
+    return names
 
 
 @contextlib.contextmanager
-def serving_peer(name: str, folder: Path, *, pinned: bool = False) -> Iterator[Server]:
-    """One of them as a process of its own, on the first CPU alone if `pinned`."""
+def serving_peer(name: str, folder: Path) -> Iterator[Server]:
+    """One of them as a process of its own."""
     port = free_port()
-    pin = ["taskset", "-c", "0"] if pinned else []
-    command = [*pin, sys.executable, "-m", "tests.bench.peers", name, str(folder), str(port)]
-    with (
-        tempfile.TemporaryFile() as log,
-        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log) as process,
-    ):
+    with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryFile() as log:
+        command = [sys.executable, "-m", "uvicorn", "--factory", "tests.bench.peers:application"]
+        command += ["--port", str(port)]
+        if name == "nginx":
+            command = ["nginx", "-c", str(nginx_conf(folder, port, scratch))]
+        environment = os.environ | {FOLDER: str(folder)}
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
-            wait_for(port)
+            wait_until(lambda: is_listening(port), 60)
             yield Server(port, process.pid, folder)
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             process.wait(60)
-
-
-def main(arguments: argparse.Namespace) -> None:
-    PEERS[arguments.peer](arguments.folder, arguments.port)
-
-
-if __name__ == "__main__":
-    parser = parser_of(__doc__, trees=False)
-    parser.add_argument("peer", choices=PEERS)
-    parser.add_argument("folder", metavar="FOLDER", type=Path)
-    parser.add_argument("port", metavar="PORT", type=int)
-    main(parser.parse_args())

@@ -32,7 +32,9 @@ def address(number: int) -> str:
 async def receive(hosts: int, hanging: int) -> None:
     port = 0
     for number in range(hosts):
-        server = await asyncio.start_server(hang if number < hanging else answer, address(number), port, backlog=1000)
+        server = await asyncio.start_server(
+            hang if number < hanging else answer, address(number), port, backlog=1000
+        )
         port = server.sockets[0].getsockname()[1]
     print(port, flush=True)
     await asyncio.Event().wait()

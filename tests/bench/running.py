@@ -1,4 +1,4 @@
-"""For benchmarks: a server process of this tree or of another one, what it uses, and someone who asks it meanwhile.
+"""For benchmarks: a server process of this tree or of another one, and what it uses.
 
 A bench that starts our server takes `--tree DIR`, the checkout whose server is measured (default: this one), and
 `--beside DIR`, a second checkout, measured in turn with the first in the same run. Both are only started, as
@@ -9,20 +9,23 @@ import argparse
 import contextlib
 import os
 import re
+import resource
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from tests.support import free_port, wait_until
+
 ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+URL_FILE = "database-url"
+"""In a data folder whose checks are in PostgreSQL: where."""
 
 Trees = dict[str, Path]
 """The checkouts of a run by the name their figures are shown under: "now", and "before" if there is a second one."""
@@ -34,16 +37,29 @@ Side = TypeVar("Side")
 """What is measured, in the caller's own terms."""
 
 
-def parser_of(description: str | None, *, trees: bool = True, beside: bool = True) -> argparse.ArgumentParser:
+def parser_of(
+    description: str | None, *, trees: bool = True, beside: bool = True
+) -> argparse.ArgumentParser:
     """A bench's command line: its module's docstring as the help, and the checkouts if it starts our server."""
     run = Path(sys.argv[0])
     program = f"python -m tests.bench.{run.parent.name if run.stem == '__main__' else run.stem}"
-    parser = argparse.ArgumentParser(program, None, description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        program, None, description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     if trees:
-        parser.add_argument("--tree", metavar="DIR", type=checkout, default=ROOT, help="checkout to measure [this one]")
+        parser.add_argument(
+            "--tree",
+            metavar="DIR",
+            type=checkout,
+            default=ROOT,
+            help="checkout to measure [this one]",
+        )
     if trees and beside:
         parser.add_argument(
-            "--beside", metavar="DIR", type=checkout, help="a second checkout, such as the commit before"
+            "--beside",
+            metavar="DIR",
+            type=checkout,
+            help="a second checkout, such as the commit before",
         )
     return parser
 
@@ -51,7 +67,9 @@ def parser_of(description: str | None, *, trees: bool = True, beside: bool = Tru
 def add_rounds(parser: argparse.ArgumentParser, rounds: int | None = None) -> None:
     """`--rounds`, of which `rounds_of` knows the default if none is given here."""
     shown = rounds or "1, 3 with --beside"
-    parser.add_argument("--rounds", metavar="N", type=int, default=rounds, help=f"medians of N rounds [{shown}]")
+    parser.add_argument(
+        "--rounds", metavar="N", type=int, default=rounds, help=f"medians of N rounds [{shown}]"
+    )
 
 
 def rounds_of(arguments: argparse.Namespace) -> int:
@@ -83,14 +101,18 @@ def interleaved(measures: dict[Side, Callable[[int], Figures]], rounds: int) -> 
 
 def over_rounds(rounds: list[Figures]) -> Figures:
     return {
-        name: (sum if name in FAILURES else statistics.median)([figures[name] for figures in rounds])
+        name: (sum if name in FAILURES else statistics.median)(
+            [figures[name] for figures in rounds]
+        )
         for name in rounds[0]
     }
 
 
 def compare(arguments: argparse.Namespace, measure: Callable[[Path], Figures]) -> None:
     """Measure the trees in turn, and print the figures and the ratio of now to before."""
-    measures = {name: lambda _, tree=tree: measure(tree) for name, tree in trees_of(arguments).items()}
+    measures = {}
+    for name, tree in trees_of(arguments).items():
+        measures[name] = lambda _, tree=tree: measure(tree)
     show_figures(interleaved(measures, rounds_of(arguments)))
 
 
@@ -111,21 +133,18 @@ def percentiles_ms(seconds: list[float]) -> dict[str, float]:
     return {"p50 ms": middle, "p99 ms": late, "longest ms": times[-1] * 1000}
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+def raise_descriptor_limit() -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def wait_for(port: int, seconds: float = 60) -> None:
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-            return
-        time.sleep(0.05)
-    raise SystemExit(f"nothing listens on port {port}")
+def is_listening(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
 
 
-@dataclass
+@dataclass(frozen=True)
 class Server:
     port: int
     pid: int
@@ -139,14 +158,7 @@ class Server:
         return cpu_seconds(self.pid)
 
     def memory_bytes(self) -> int:
-        pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
-        return int(pages) * os.sysconf("SC_PAGE_SIZE")
-
-    def descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
-
-    def threads(self) -> int:
-        return len(os.listdir(f"/proc/{self.pid}/task"))
+        return memory_bytes(self.pid)
 
     def connect(self, data: bytes = b"") -> socket.socket:
         client = socket.create_connection(("127.0.0.1", self.port), timeout=30)
@@ -154,11 +166,26 @@ class Server:
         return client
 
 
+def memory_bytes(pid: int) -> int:
+    """What a process has in memory, without its children."""
+    pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
 def cpu_seconds(pid: int) -> float:
     """CPU time of a process and its children so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(map(cpu_seconds, map(int, children)))
+    ticks = int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(cpu_seconds(child) for child in children_of(pid))
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that any thread of a process has started and that still run."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found += [int(child) for child in (task / "children").read_text().split()]
+    return found
 
 
 @contextlib.contextmanager
@@ -166,77 +193,41 @@ def serving(
     *options: str,
     tree: Path = ROOT,
     data: Path | None = None,
-    descriptors: int | None = None,
-    pinned: bool = False,
     command: tuple[str, ...] = ("-m", "cardbeat"),
 ) -> Iterator[Server]:
     """`python -m cardbeat` of a tree, with a data folder of its own if none is given.
 
-    `descriptors` limits how many it may open; a `pinned` one has the first CPU to itself; `command` replaces what
-    the interpreter runs.
+    `command` replaces what the interpreter runs.
     """
     port = free_port()
-    line = [sys.executable, *command, "--port", str(port), *options]
-    if descriptors:
-        line = ["prlimit", f"--nofile={descriptors}", *line]
-    if pinned:
-        line = ["taskset", "-c", "0", *line]
     with tempfile.TemporaryDirectory() as folder:
         data = data or Path(folder) / "data"
+        line = [sys.executable, *command, "--port", str(port), *options, "--data", str(data)]
         # One call to the kernel for each write, so a log on disk costs what it costs in use.
         with (Path(folder) / "log").open("wb") as log:
-            process = subprocess.Popen([*line, "--data", str(data)], cwd=tree, stderr=log)
+            process = subprocess.Popen(line, cwd=tree, stderr=log, env=environment_of(data))
             try:
-                wait_for(port)
-                yield Server(port, process.pid, data)
+                wait_until(lambda: is_listening(port), 60)
+                server = Server(port, process.pid, data)
+                # The port takes clients before the server answers them.
+                with server.connect(HEALTH) as client:
+                    client.recv(1)
+                yield server
             finally:
                 process.terminate()
                 process.wait(60)
 
 
+def environment_of(data: Path) -> dict[str, str]:
+    """The variables of a process that uses a data folder, which may hold the URL of a database."""
+    file = data / URL_FILE
+    return os.environ | ({"CARDBEAT_DATABASE": file.read_text()} if file.exists() else {})
+
+
 def create_key(tree: Path, data: Path, *options: str) -> str:
     """A new key, made by the command line of a tree: a cards key unless the options say otherwise."""
     command = [sys.executable, "-m", "cardbeat", "keys", "create", "--data", str(data), *options]
-    output = subprocess.run(command, cwd=tree, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return re.search(r"sk_\S+", output)[0]
-
-
-class Probe:
-    """Asks for `/healthz` 100 times a second, each time on a new connection or always on one, and keeps the times."""
-
-    def __init__(self, server: Server, *, kept: bool = False) -> None:
-        self.server = server
-        self.kept = kept
-        self.seconds: list[float] = []
-        self.failures = 0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> "Probe":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def figures(self, of: str) -> Figures:
-        times = {f"{of}: {name}": number for name, number in percentiles_ms(self.seconds).items()}
-        return {f"{of}: answers": len(self.seconds), **times, f"{of}: failures": self.failures}
-
-    def _run(self) -> None:
-        client = None
-        while not self._stopped.wait(0.01):
-            started = time.perf_counter()
-            try:
-                client = client or self.server.connect()
-                client.sendall(HEALTH)
-                if not client.recv(4096).startswith(b"HTTP/1.1 200"):
-                    raise OSError
-                self.seconds.append(time.perf_counter() - started)
-            except OSError:
-                self.failures += 1
-                client = None
-            if client and not self.kept:
-                client.close()
-                client = None
+    made = subprocess.run(
+        command, cwd=tree, env=environment_of(data), stdout=subprocess.PIPE, text=True, check=True
+    )
+    return re.search(r"sk_\S+", made.stdout)[0]

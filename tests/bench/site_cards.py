@@ -1,10 +1,10 @@
-"""The cards of a site of 1,000 pages: `cards` beside a loop of `card` and Takumi, and a second run that draws nothing.
+"""The cards of a site of 1,000 pages: `cards` beside Takumi, and a second run that draws nothing.
 
-    python -m tests.bench.site_cards [--tree DIR] [--pages N] [--singles N] [FOLDER]
+    python -m tests.bench.site_cards [--tree DIR] [--pages N] [FOLDER]
 
 FOLDER holds Takumi, installed there with `npm install @takumi-rs/core @fontsource/inter`; without it only ours are
 drawn. Takumi draws the same texts in one Node process, one after the other, and then as many at once as there are
-cores; the faster counts. The loop runs `card` for the first `--singles` pages, each time in a new process.
+cores; the faster counts.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from tests.bench.cards import CARD, turned
@@ -29,26 +30,30 @@ WORDS = ("lake", "river", "stone", "cloud", "paper", "light", "wind", "field", "
 
 def main(arguments: argparse.Namespace) -> None:
     cards = [card_of(number) for number in range(arguments.pages)]
+    run = partial(seconds_of, arguments.tree)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_site(folder / "site", cards)
-        command = ["cards", "site", "--output", "out", "--base-url", f"https://{CARD['domain']}", "--template", "blog"]
-        drawing = seconds_of(arguments.tree, folder, *command)
-        second = seconds_of(arguments.tree, folder, *command)
-        texts = [[f"--{field}={text}" for field, text in card.items()] for card in cards[: arguments.singles]]
-        loop = sum(seconds_of(arguments.tree, folder, "card", *one, "--output=one.png") for one in texts)
-    speeds = {"cards": len(cards) / drawing, "a loop of card": len(texts) / loop}
+        options = ("--base-url", f"https://{CARD['domain']}", "--template", "blog")
+        command = ("cards", "site", "--output", "out", *options)
+        drawing = run(folder, *command)
+        second = run(folder, *command)
+    speeds = {"cards": len(cards) / drawing}
     if arguments.folder:
         speeds["takumi"] = takumi(arguments.folder, cards)
     for side, speed in speeds.items():
-        print(f"{side:20} {speed:8.1f} cards/s; cards draws {speeds['cards'] / speed:6.1f} times as many")
+        ratio = speeds["cards"] / speed
+        print(f"{side:20} {speed:8.1f} cards/s; cards draws {ratio:6.1f} times as many")
     print(f"a second run of {len(cards)} unchanged pages: {second:.2f} s")
 
 
 def card_of(number: int) -> dict[str, str]:
     """A card with a title and a description of its own."""
     word = f"{WORDS[number % len(WORDS)]} {number}"
-    return {**CARD, **{field: f"{turned(CARD[field], number)} {word}" for field in ("title", "description")}}
+    return {
+        **CARD,
+        **{field: f"{turned(CARD[field], number)} {word}" for field in ("title", "description")},
+    }
 
 
 def write_site(site: Path, cards: list[dict[str, str]]) -> None:
@@ -62,8 +67,9 @@ def write_site(site: Path, cards: list[dict[str, str]]) -> None:
 def seconds_of(tree: Path, folder: Path, *command: str) -> float:
     """How long one run of the command line takes."""
     start = time.perf_counter()
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
-    subprocess.run([sys.executable, "-m", "cardbeat", *command], cwd=folder, env=environment, check=True, stdout=-3)
+    environment = os.environ | {"PYTHONPATH": str(tree)}
+    line = [sys.executable, "-m", "cardbeat", *command]
+    subprocess.run(line, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start
 
 
@@ -81,7 +87,10 @@ def takumi(folder: str, cards: list[dict[str, str]]) -> float:
 
 if __name__ == "__main__":
     parser = parser_of(__doc__, beside=False)
-    parser.add_argument("folder", metavar="FOLDER", nargs="?", help="where npm has installed Takumi")
-    parser.add_argument("--pages", metavar="N", type=int, default=1000, help="pages of the site [1000]")
-    parser.add_argument("--singles", metavar="N", type=int, default=20, help="cards drawn by the loop [20]")
+    parser.add_argument(
+        "folder", metavar="FOLDER", nargs="?", help="where npm has installed Takumi"
+    )
+    parser.add_argument(
+        "--pages", metavar="N", type=int, default=1000, help="pages of the site [1000]"
+    )
     main(parser.parse_args())

@@ -1,8 +1,8 @@
 """How long a start takes: the server's first answer, and commands, beside imports that any Python program may have.
 
-    python -m tests.bench.start [--tree DIR] [--beside DIR] [--rounds N] [PYTHON ...]
+    python -m tests.bench.start [--tree DIR] [--beside DIR] [--rounds N]
 
-Each PYTHON, which needs Pillow, builds the artifact of each checkout and runs it. Times are in seconds from the start
+This Python builds the artifact of each checkout and runs it. Times are in seconds from the start
 of the process, those of the server up to its answer to `GET /healthz`, with the database of an earlier start. Ratios
 are to `python -c "import http.server, sqlite3, PIL.Image"` in the same run. The memory is that of the server some
 seconds later, when it has loaded what its first answer did not need.
@@ -11,7 +11,6 @@ seconds later, when it has loaded what its first answer did not need.
 import argparse
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,56 +19,64 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from tests.bench.running import HEALTH, Figures, Server, add_rounds, free_port, interleaved, parser_of, trees_of
-from tests.browser.api import Api
+from tests.bench.running import (
+    HEALTH,
+    Figures,
+    Server,
+    add_rounds,
+    interleaved,
+    parser_of,
+    trees_of,
+)
+from tests.client import checks_key, new_check
+from tests.support import free_port
 
 IMPORTS = "imports"
-MOST = {"first answer": 2.5, "--version": 1.5, "card": 2.5, "checks ping": 1.5}
+MOST = {"first answer": 2.0, "--version": 0.7, "card": 1.7, "checks ping": 1.5}
 """What a start should take at most, in multiples of the imports."""
 LOADED_SECONDS = 3.0
 
 
 def main(arguments: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
-        measures: dict[tuple[str, str, str], Callable[[int], Figures]] = {}
-        for python in arguments.python:
-            for side, tree in trees_of(arguments).items():
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                for name, measure in measures_of(stack, python, tree, folder).items():
-                    measures[python, side, name] = measure
+        measures: dict[tuple[str, str], Callable[[int], Figures]] = {}
+        for side, tree in trees_of(arguments).items():
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            for name, measure in measures_of(stack, tree, folder).items():
+                measures[side, name] = measure
         found = interleaved(measures, arguments.rounds)
-    for python, side, name in found:
-        figures, imports = found[python, side, name], found[python, side, IMPORTS]
-        ratio = f"{figures['seconds'] / imports['seconds']:6.2f} (most {MOST[name]})" if name in MOST else ""
+    for (side, name), figures in found.items():
+        ratio = figures["seconds"] / found[side, IMPORTS]["seconds"]
         memory = f"{figures['MB']:8.1f} MB" if "MB" in figures else ""
-        print(f"{python} {side:6} {name:12} {figures['seconds']:6.3f} s {ratio}{memory}")
+        most = MOST.get(name, 1)
+        print(f"{side:6} {name:12} {figures['seconds']:6.3f} s {ratio:6.2f} (most {most}){memory}")
 
 
 def measures_of(
-    stack: contextlib.ExitStack, python: str, tree: Path, folder: Path
+    stack: contextlib.ExitStack, tree: Path, folder: Path
 ) -> dict[str, Callable[[int], Figures]]:
-    """What is measured with one artifact, by name. The server that `checks ping` asks runs all the time."""
-    pyz = str(folder / "cardbeat.pyz")
-    subprocess.run([python, tree / "build_zipapp.py", "--output", pyz], check=True, stdout=subprocess.DEVNULL)
-    server = stack.enter_context(started([python, pyz], folder))
-    api = Api(server.url)
-    key = api.checks_key()
-    api.check(key, name="job")
-    card = ("card", "--title", "Designing reliable background jobs", "--output", str(folder / "card.png"))
-    ping = ("checks", "ping", "job", "--url", server.url)
+    """What is measured with one artifact, by name. The server of `checks ping` runs all the time."""
+    artifact = [sys.executable, str(folder / "cardbeat.pyz")]
+    build = [sys.executable, tree / "build_zipapp.py", "--output", artifact[1]]
+    subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
+    server = stack.enter_context(started(artifact, folder))
+    key = checks_key(server)
+    new_check(server, key, name="job")
+    card = ("card", "--title", "Designing reliable background jobs", "--output", folder / "card.png")
     commands = {
-        IMPORTS: (python, "-c", "import http.server, sqlite3, PIL.Image"),
-        "--version": (python, pyz, "--version"),
-        "card": (python, pyz, *card),
-        "checks ping": (python, pyz, *ping),
+        IMPORTS: (sys.executable, "-c", "import http.server, sqlite3, PIL.Image"),
+        "--version": (*artifact, "--version"),
+        "card": (*artifact, *card),
+        "checks ping": (*artifact, "checks", "ping", "job", "--url", server.url),
     }
+    environment = os.environ | {"CARDBEAT_KEY": key}
+    measures = {name: partial(timed, command, environment) for name, command in commands.items()}
     again = folder / "again"
     again.mkdir()
-    measures = {name: partial(timed, command, os.environ | {"CARDBEAT_KEY": key}) for name, command in commands.items()}
-    with started([python, pyz], again):
+    with started(artifact, again):
         # The measured starts find its database.
         pass
-    return measures | {"first answer": lambda _: first_answer([python, pyz], again)}
+    return measures | {"first answer": lambda _: first_answer(artifact, again)}
 
 
 def timed(command: tuple[str, ...], environment: dict[str, str], _number: int) -> Figures:
@@ -90,27 +97,28 @@ def first_answer(command: list[str], folder: Path) -> Figures:
 def started(command: list[str], folder: Path) -> Iterator[Server]:
     """A server that has answered for the first time."""
     port = free_port()
-    process = subprocess.Popen([*command, "--port", str(port)], cwd=folder, stderr=subprocess.DEVNULL)
+    line = [*command, "--port", str(port)]
+    process = subprocess.Popen(line, cwd=folder, stderr=subprocess.DEVNULL)
+    server = Server(port, process.pid, folder / "cardbeat-data")
     try:
-        answer_of(process, port)
-        yield Server(port, process.pid, folder / "cardbeat-data")
+        while not answers(server):
+            if process.poll() is not None:
+                raise SystemExit(f"the server ended with status {process.returncode}")
+            time.sleep(0.001)
+        yield server
     finally:
         process.terminate()
         process.wait()
 
 
-def answer_of(process: "subprocess.Popen[bytes]", port: int) -> None:
-    while process.poll() is None:
-        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), 60) as client:
-            client.sendall(HEALTH)
-            assert client.recv(4096).startswith(b"HTTP/1.1 200")
-            return
-        time.sleep(0.001)
-    raise SystemExit(f"the server ended with status {process.returncode}")
+def answers(server: Server) -> bool:
+    with contextlib.suppress(ConnectionRefusedError), server.connect(HEALTH) as client:
+        assert client.recv(4096).startswith(b"HTTP/1.1 200")
+        return True
+    return False
 
 
 if __name__ == "__main__":
     parser = parser_of(__doc__)
     add_rounds(parser, 10)
-    parser.add_argument("python", metavar="PYTHON", nargs="*", default=[sys.executable], help="[this one]")
     main(parser.parse_args())

@@ -1,7 +1,7 @@
-"""For benchmarks: a data folder with thousands of different stored cards.
+"""For benchmarks: a data folder with thousands of different stored cards of a size.
 
-A few hundred are drawn by the server itself. The others are those again with a text chunk that differs, so that each
-is a PNG with bytes of its own, sealed as the store seals what it has drawn.
+The server draws one card. The others are that picture again with other bytes behind it, stored as
+the server stores what it has drawn.
 """
 
 import json
@@ -16,15 +16,22 @@ from pathlib import Path
 
 from tests.bench.running import create_key, serving
 
-DRAWN = 200
 KEYS = 8
 STORE_MB = "16384"
 SEALING = Path(__file__).with_name("sealing.py")
-TEXT = """Designing reliable background jobs with nothing but SQLite and how we moved two million of them a day
-from message broker to single file what learned about locks retries back-pressure along the way Überlegungen für
-größere Café naïve résumé São Paulo Łódź Привет Новости документация 日本語 設計 데이터"""
+TEXT = """Designing reliable background jobs with nothing but SQLite and how we moved two million of them
+a day from message broker to single file what learned about locks retries back-pressure along the
+way Überlegungen für größere Café naïve résumé São Paulo Łódź Привет Новости документация
+日本語 設計 データ"""
 WORDS = TEXT.split()
-AUTHORS = ("Ada Lovelace", "Grace Hopper", "Zoë Müller", "Renée Ångström", "Linus T.", "Мария Иванова")
+AUTHORS = (
+    "Ada Lovelace",
+    "Grace Hopper",
+    "Zoë Müller",
+    "Renée Ångström",
+    "Linus T.",
+    "Мария Иванова",
+)
 TAGS = ("Engineering", "Release", "Essays", "How-to", "Product")
 
 
@@ -37,24 +44,27 @@ class Stock:
     files: list[Path]
 
 
-def stock(tree: Path, data: Path, count: int) -> Stock:
+def stock(tree: Path, data: Path, count: int, kilobytes: float) -> Stock:
     """Fill a data folder with `count` cards for the server of a tree."""
     keys = [create_key(tree, data, "--tier", "unlimited") for _ in range(KEYS)]
-    targets = targets_of(keys, count)
     with serving("--store-mb", STORE_MB, tree=tree, data=data) as server:
-        drawn = [_get(f"{server.url}{target}") for target in targets[:DRAWN]]
+        png = _get(f"{server.url}/og?title=Card&key={keys[0]}")
     (folder,) = (data / "cards").iterdir()
-    names = _seal_in(tree, folder, targets, drawn)
+    targets = targets_of(keys, count)
+    names = _store(tree, folder, targets, png, kilobytes)
     return Stock(data, targets, [folder / name for name in names])
 
 
 def targets_of(keys: list[str], count: int, seed: int = 1) -> list[str]:
     """Request targets of different cards, as a site's pages would have them."""
     chance = random.Random(seed)
-    return [f"/og?{urllib.parse.urlencode(_card(chance, number, keys))}" for number in range(count)]
+    return [
+        f"/og?{urllib.parse.urlencode(_card(chance, number, keys[number % len(keys)]))}"
+        for number in range(count)
+    ]
 
 
-def _card(chance: random.Random, number: int, keys: list[str]) -> dict[str, str]:
+def _card(chance: random.Random, number: int, key: str) -> dict[str, str]:
     return {
         "title": f"{' '.join(chance.choices(WORDS, k=chance.randint(4, 9)))} {number}",
         "description": " ".join(chance.choices(WORDS, k=chance.randint(18, 30))),
@@ -63,7 +73,7 @@ def _card(chance: random.Random, number: int, keys: list[str]) -> dict[str, str]
         "domain": "blog.example.com",
         "template": chance.choice(("blog", "blog", "blog", "default", "article")),
         "theme": chance.choice(("light", "dark")),
-        "key": keys[number % len(keys)],
+        "key": key,
     }
 
 
@@ -72,13 +82,16 @@ def _get(url: str) -> bytes:
         return answer.read()
 
 
-def _seal_in(tree: Path, folder: Path, targets: list[str], drawn: list[bytes]) -> list[str]:
-    """In a process with the package of the tree: file names, formats and seals are its own affair."""
-    for number, png in enumerate(drawn):
-        (folder.parents[1] / f"{number}.drawn").write_bytes(png)
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
-    given = json.dumps(targets)
+def _store(tree: Path, folder: Path, targets: list[str], png: bytes, kilobytes: float) -> list[str]:
+    """In a process with the package of the tree: names and seals of files are its own affair."""
+    drawn = folder.parents[1] / "drawn.png"
+    drawn.write_bytes(png)
+    size = int(kilobytes * 1000)
+    order = {"folder": str(folder), "png": str(drawn), "size": size, "targets": targets}
+    environment = os.environ | {"PYTHONPATH": str(tree)}
     # -P: the script's folder is not one to import from.
-    command = [sys.executable, "-P", str(SEALING), str(folder)]
-    run = subprocess.run(command, env=environment, input=given, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(run.stdout)
+    command = [sys.executable, "-P", str(SEALING)]
+    stored = subprocess.run(
+        command, env=environment, input=json.dumps(order), stdout=-1, text=True, check=True
+    )
+    return json.loads(stored.stdout)

@@ -1,23 +1,23 @@
 """The server as a program calls it, for what a test needs beside the browser."""
 
 import json
-import urllib.request
+from typing import Any
+
+from tests.client import Listening, ask, checks_key
 
 
 class Api:
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, server: Listening) -> None:
+        self.server = server
 
-    def __call__(self, method: str, path: str, body=None, key: str | None = None) -> dict:
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.url}/{path}", data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.loads(answer.read() or b"{}")
+    def __call__(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
+        answer = ask(self.server, method, f"/{path}", body, key)
+        assert answer.status < 400, answer.body
+        return json.loads(answer.body or b"{}")
 
     def checks_key(self) -> str:
-        return self("POST", "register", {"email": "ops@example.com"})["key"]
+        return checks_key(self.server)
 
-    def check(self, key: str, name: str = "Nightly backup", **fields) -> dict:
+    def check(self, key: str, name: str = "Nightly backup", **fields: Any) -> Any:
         body = {"name": name, "period_seconds": 3600, "grace_seconds": 60, **fields}
         return self("POST", "checks", body, key)["check"]

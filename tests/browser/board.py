@@ -16,7 +16,11 @@ def refresh(page: Page) -> None:
 
 
 def row(page: Page, name: str) -> Locator:
-    return page.get_by_role("listitem").filter(has=page.get_by_role("heading", name=name))
+    return (
+        page.locator("#checks")
+        .get_by_role("listitem")
+        .filter(has=page.get_by_role("heading", name=name))
+    )
 
 
 def open_row(page: Page, name: str) -> Locator:
@@ -32,7 +36,9 @@ def edit(page: Page, name: str) -> None:
     open_row(page, name).get_by_role("button", name="Edit").click()
 
 
-def fill_check(page: Page, name: str, *, every: int, late: int, unit: str, webhook: str = "") -> None:
+def fill_check(
+    page: Page, name: str, *, every: int, late: int, unit: str, webhook: str = ""
+) -> None:
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Runs every").fill(str(every))
     page.get_by_label("Unit of the period").select_option(unit)

@@ -48,8 +48,14 @@ def open_tab(browser) -> Iterator:
 
     def watch(page: Page) -> None:
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)
-        page.on("requestfailed", lambda request: problems.append(request.url) if is_failure(request) else None)
+        page.on(
+            "console",
+            lambda message: problems.append(message.text) if is_problem(message) else None,
+        )
+        page.on(
+            "requestfailed",
+            lambda request: problems.append(request.url) if is_failure(request) else None,
+        )
 
     def open_one(url: str, **options) -> Page:
         options.setdefault("viewport", {"width": 1280, "height": 900})
@@ -71,7 +77,10 @@ def open_tab(browser) -> Iterator:
 
 def is_problem(message) -> bool:
     """Chromium logs every answer from 400 on by itself; a refusal that the page explains is no defect of the page."""
-    refused = message.text.startswith("Failed to load resource") and "/pages/" not in message.location["url"]
+    refused = (
+        message.text.startswith("Failed to load resource")
+        and "/pages/" not in message.location["url"]
+    )
     return message.type in ("error", "warning") and not refused
 
 
@@ -79,9 +88,11 @@ def is_problem(message) -> bool:
 def server(python, pyz, tmp_path_factory) -> Iterator[Running]:
     """One server for all tests of a module: each has its own keys."""
     with starter(python, pyz, tmp_path_factory.mktemp("server")) as start_one:
-        yield start_one("--sweep-seconds", "1", "--allow-private-webhooks", "--register-per-minute", "1000")
+        yield start_one(
+            "--sweep-seconds", "1", "--allow-private-webhooks", "--register-per-minute", "1000"
+        )
 
 
 @pytest.fixture
 def api(server) -> Api:
-    return Api(server.url)
+    return Api(server)

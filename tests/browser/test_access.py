@@ -9,8 +9,9 @@ from tests.documentation import DOCS
 
 PHONE = {"width": 390, "height": 844}
 TABLET = {"width": 768, "height": 1024}
-DESKTOP = {"width": 1280, "height": 900}
 WIDE = {"width": 1440, "height": 900}
+LOOKS = [(WIDE, "light"), (TABLET, "light"), (PHONE, "dark"), (PHONE, "light"), (WIDE, "dark")]
+"""A scheme changes colours alone."""
 
 
 def check(page: Page) -> None:
@@ -20,19 +21,22 @@ def check(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
 
 
-@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
-def test_the_builder_in_all_its_states(server, open_tab, size, scheme):
-    page = open_tab(server.url, viewport=size, color_scheme=scheme, reduced_motion="reduce")
-    expect(page.get_by_role("button", name="Get a cards key")).to_be_visible()
-    check(page)
-    page.get_by_role("button", name="Get a cards key").click()
-    expect(page.get_by_text("A card needs a title")).to_be_visible()
-    check(page)
-    page.get_by_label("Description").fill("Without room")
-    page.get_by_label("Title").fill("A title that fills the card " * 12)
-    expect(page.get_by_text("The title leaves no room")).to_be_visible()
+@pytest.fixture(params=LOOKS, ids=lambda look: f"{look[1]}-{look[0]['width']}")
+def open_look(request, server, open_tab):
+    """Opens a page by its path in a window of that size and colour scheme."""
+    size, scheme = request.param
+    options = {"viewport": size, "color_scheme": scheme, "reduced_motion": "reduce"}
+    return lambda path: open_tab(f"{server.url}{path}", **options)
+
+
+def test_the_builder_in_all_its_states(open_look):
+    page = open_look("/")
+    expect(page.get_by_text("An example.")).to_be_visible()
     check(page)
     page.get_by_label("Title").fill("Private: \u0378")
+    expect(page.get_by_role("button", name="Get a key and draw it")).to_be_visible()
+    check(page)
+    page.get_by_role("button", name="Get a key and draw it").click()
     expect(page.get_by_text("in none of the fonts")).to_be_visible()
     page.get_by_role("radio", name="WordPress").check()
     check(page)
@@ -41,18 +45,25 @@ def test_the_builder_in_all_its_states(server, open_tab, size, scheme):
     check(page)
 
 
-@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "dark"), (PHONE, "light")])
-def test_the_dashboard_in_all_its_states(server, api, open_tab, size, scheme):
+def test_the_dashboard_in_all_its_states(api, open_look):
     key = api.checks_key()
-    checks = [api.check(key, f"A check with a rather long name, number {number}") for number in range(5)]
-    api.check(key, "Late", period_seconds=1, grace_seconds=0, webhook_url="http://127.0.0.1:9/hook")
-    page = open_tab(f"{server.url}/dashboard", viewport=size, color_scheme=scheme, reduced_motion="reduce")
+    page = open_look("/dashboard")
     check(page)
     sign_in(page, key)
-    expect(page).to_have_title("(1) Checks · cardbeat")
     check(page)
-    late = open_row(page, "Late")
-    expect(late.get_by_role("row").nth(1)).to_be_visible()
+    checks = [
+        api.check(key, f"A check with a rather long name, number {number}") for number in range(5)
+    ]
+    api("PUT", f"checks/{checks[4]['id']}/snooze", {"seconds": 600}, key)
+    api.check(
+        key,
+        "W" * 100,
+        period_seconds=1,
+        grace_seconds=0,
+        webhook_url=f"http://127.0.0.1:9/{'x' * 500}",
+    )
+    page.reload()
+    late = open_row(page, "W" * 100)
     expect(late.get_by_text("Alerts of this check don't arrive.")).to_be_visible()
     check(page)
     late.get_by_role("button", name="Delete").click()
@@ -60,27 +71,28 @@ def test_the_dashboard_in_all_its_states(server, api, open_tab, size, scheme):
     page.keyboard.press("Escape")
     edit(page, checks[0]["name"])
     page.get_by_text("Which URL do I need?").click()
-    check(page)
-    api("PATCH", f"checks/{checks[0]['id']}", {"name": "Renamed elsewhere"}, key)
-    page.get_by_label("Name", exact=True).fill("Renamed here")
+    page.get_by_label("Runs every").fill("1.5")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_role("dialog", name="This check was changed in another place")).to_be_visible()
+    check(page)
+    page.keyboard.press("Escape")
+    open_account(page)
+
+
+def open_account(page: Page) -> None:
+    page.get_by_role("button", name="Key and limits").click()
+    expect(page.get_by_text("6 of 100")).to_be_visible()
+    check(page)
+    page.get_by_role("button", name="Replace the key").click()
+    page.locator("#confirm").get_by_role("button", name="Replace the key").click()
+    expect(page.get_by_role("button", name="I have saved it")).to_be_visible()
     check(page)
 
 
-@pytest.mark.parametrize(
-    ("size", "scheme"),
-    [
-        pytest.param(size, scheme, id=f"{scheme}-{size['width']}")
-        # A scheme changes colours alone.
-        for size, scheme in [(PHONE, "light"), (TABLET, "light"), (WIDE, "light"), (PHONE, "dark")]
-    ],
-)
-def test_the_documentation(server, open_tab, size, scheme):
-    page = open_tab(f"{server.url}/docs", viewport=size, color_scheme=scheme)
+def test_the_documentation(open_look):
+    page = open_look("/docs")
     check(page)
     for name in DOCS:
-        page.goto(f"{server.url}/docs/{name}")
+        page.goto(f"{page.url.partition('/docs')[0]}/docs/{name}")
         check(page)
 
 
@@ -90,33 +102,20 @@ def test_the_documentation_is_read_by_keyboard_alone_and_without_scripts(server,
     expect(page.get_by_role("link", name="Skip to the text")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="A tour on one machine").first).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="A tour on one machine", level=1)).to_be_visible()
     expect(page.get_by_text("until grep check.overdue")).to_be_visible()
 
 
-def test_what_is_shown_of_keys(server, api, open_tab):
-    key = api.checks_key()
-    api.check(key)
-    page = open_tab(f"{server.url}/dashboard", viewport=PHONE, color_scheme="dark", reduced_motion="reduce")
-    sign_in(page, key, remember=True)
-    page.get_by_role("button", name="Key and limits").click()
-    expect(page.get_by_text("1 of 100")).to_be_visible()
-    check(page)
-    page.get_by_role("button", name="Add another key").click()
-    check(page)
-    page.get_by_role("button", name="Back to the checks").click()
-    page.get_by_role("button", name="Key and limits").click()
-    page.get_by_role("button", name="Replace the key").click()
-    page.get_by_role("dialog", name="Replace this key?").get_by_role("button", name="Replace the key").click()
-    expect(page.get_by_role("button", name="I have saved it")).to_be_visible()
-    check(page)
-    api("DELETE", "key", key=page.locator("#new-key").inner_text())
-    page.get_by_role("button", name="I have saved it").click()
-    expect(page.get_by_role("alert").filter(has_text="key")).to_be_visible()
-    check(page)
+def test_the_documentation_folds_its_contents_on_a_phone_and_copies_commands(server, open_tab):
+    for size, is_open in ((PHONE, False), (WIDE, True)):
+        page = open_tab(f"{server.url}/docs/checks", viewport=size)
+        expect(page.get_by_role("button", name="Copy").first).to_be_visible()
+        assert page.locator(".sections details").evaluate("it => it.open") == is_open
+        page.get_by_role("button", name="Copy").first.click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert f"{server.url}/ping/ID" in page.evaluate("navigator.clipboard.readText()")
 
 
 def test_a_check_is_made_by_keyboard_alone(server, api, open_tab):
@@ -124,8 +123,7 @@ def test_a_check_is_made_by_keyboard_alone(server, api, open_tab):
     expect(page.get_by_label("Checks key")).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the checks")).to_be_focused()
-    page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
+    page.get_by_label("Checks key").focus()
     page.keyboard.type(api.checks_key())
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
@@ -133,4 +131,8 @@ def test_a_check_is_made_by_keyboard_alone(server, api, open_tab):
     page.keyboard.type("By keyboard")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="By keyboard")).to_be_visible()
-    expect(page.get_by_role("button", name="Copy")).to_be_focused()
+    expect(row_copy(page)).to_be_focused()
+
+
+def row_copy(page: Page):
+    return page.locator("#checks").get_by_role("button", name="Copy")

@@ -1,59 +1,21 @@
-"""A client of the artifact, and one that keeps it busy and remembers what was acknowledged."""
+"""A client that keeps a server busy and remembers what was acknowledged."""
 
 import contextlib
 import http.client
 import itertools
-import json
 import threading
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tests.artifact import Running
+from tests.client import Answer, ask, checks_key, connect, exchange, metric, new_check
+from tests.support import wait_until
 
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: http.client.HTTPMessage
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-def connect(server: Running) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(getattr(server, "host", "127.0.0.1"), server.port, timeout=30)
-
-
-def exchange(connection, method: str, path: str, body: Any = None, key: str | None = None) -> Answer:
-    headers = {"Content-Type": "application/json"} if body is not None else {}
-    if key is not None:
-        headers["Authorization"] = f"Bearer {key}"
-    connection.request(method, path, None if body is None else json.dumps(body), headers)
-    answer = connection.getresponse()
-    return Answer(answer.status, answer.headers, answer.read())
-
-
-def ask(server: Running, method: str, path: str, body: Any = None, key: str | None = None) -> Answer:
-    with contextlib.closing(connect(server)) as connection:
-        return exchange(connection, method, path, body, key)
-
-
-def checks_key(server: Running) -> str:
-    return str(ask(server, "POST", "/register", {"email": "ops@example.com"}).json["key"])
-
-
-def new_check(server: Running, key: str, **fields: Any) -> dict[str, Any]:
-    body = {"name": "job", "period_seconds": 3600, "grace_seconds": 0} | fields
-    return dict(ask(server, "POST", "/checks", body, key).json["check"])
-
-
-def metric(server: Running, name: str) -> float:
-    lines = ask(server, "GET", "/metrics").body.decode().splitlines()
-    (line,) = (line for line in lines if line.startswith(f"{name} "))
-    return float(line.partition(" ")[2])
+__all__ = [
+    "Answer", "Busy", "ask", "checks_key", "connect", "exchange", "go_on", "metric", "new_check",
+    "require_kept", "stop",
+]  # fmt: skip
 
 
 class Busy(threading.Thread):
@@ -93,3 +55,22 @@ class Busy(threading.Thread):
         if stored["version"] == self.check["version"]:
             assert stored["name"] == self.check["name"]
         return stored
+
+
+def go_on(clients: Sequence[Busy], status: int = 200, more: int = 20) -> None:
+    """Wait until each client got so many more answers of this status to its pings."""
+    enough = [client.pings[status] + more for client in clients]
+    wait_until(lambda: all(client.pings[status] >= count for client, count in zip(clients, enough, strict=True)), 120)
+
+
+def stop(clients: Iterable[Busy], *statuses: int) -> None:
+    """Let them end; all answers to their pings had one of these statuses."""
+    for client in clients:
+        client.stop()
+        assert set(client.pings) <= set(statuses)
+
+
+def require_kept(clients: Iterable[Busy], server: Running) -> None:
+    """Of clients that have ended, every ping that was answered with 200 is stored, and no other."""
+    for client in clients:
+        assert client.stored(server)["ping_count"] == client.pings[200]

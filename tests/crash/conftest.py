@@ -10,6 +10,13 @@ import pytest
 
 from tests.crash.cluster import installed
 
+FIRST, COUNT = (int(os.environ.get(name, default)) for name, default in (("FIRST_SEED", "506"), ("SEEDS", "6")))
+SEEDS = range(FIRST, FIRST + COUNT)
+"""With 510 a new database was once damaged. The variables choose others."""
+MIB = 1024 * 1024
+DISK_BYTES = 16 * MIB
+"""Several times what the database and its log come to, so that there is the reserve when room is made."""
+
 
 @pytest.fixture(scope="session")
 def faulty_library(tmp_path_factory):
@@ -22,41 +29,35 @@ def faulty_library(tmp_path_factory):
     return library
 
 
+@contextlib.contextmanager
+def there(path: Path, content: str = ""):
+    """The file is there during the block. It appears whole."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(content)
+    partial.replace(path)
+    try:
+        yield
+    finally:
+        path.unlink()
+
+
 class Faults:
     def __init__(self, folder: Path) -> None:
         self.sync_fails = folder / "sync-fails"
-        self.sync_seconds = folder / "sync-seconds"
         self.clock_offset = folder / "clock-offset"
         self.synced = folder / "synced"
         self.disk = folder / "disk-faults"
         self.quota = folder / "quota"
 
-    @contextlib.contextmanager
     def failing_syncs(self):
-        self.sync_fails.touch()
-        try:
-            yield
-        finally:
-            self.sync_fails.unlink()
+        return there(self.sync_fails)
 
-    @contextlib.contextmanager
-    def slow_syncs(self, seconds: int):
-        self.sync_seconds.write_text(str(seconds))
-        try:
-            yield
-        finally:
-            self.sync_seconds.unlink()
+    def used_up_quota(self, folder: Path):
+        return there(self.quota, str(folder))
 
-    @contextlib.contextmanager
     def failing_disk(self, folder: Path, seed: int, every: int):
         """One of so many changes of files in the folder fails."""
-        partial = self.disk.with_suffix(".partial")
-        partial.write_text(f"{seed} {every} {folder}")
-        partial.replace(self.disk)
-        try:
-            yield
-        finally:
-            self.disk.unlink()
+        return there(self.disk, f"{seed} {every} {folder}")
 
     def set_clock(self, offset_seconds: int) -> None:
         """In one step, as the server reads it at any moment."""
@@ -71,7 +72,6 @@ def faults(faulty_library, tmp_path, monkeypatch):
     faults = Faults(tmp_path)
     monkeypatch.setenv("LD_PRELOAD", str(faulty_library))
     monkeypatch.setenv("SYNC_FAILS_WHILE", str(faults.sync_fails))
-    monkeypatch.setenv("SYNC_SECONDS", str(faults.sync_seconds))
     monkeypatch.setenv("CLOCK_OFFSET", str(faults.clock_offset))
     monkeypatch.setenv("DISK_FAULTS", str(faults.disk))
     monkeypatch.setenv("QUOTA", str(faults.quota))
@@ -85,3 +85,46 @@ def postgresql_programs() -> Path:
         assert not os.environ.get("CI"), "PostgreSQL is not installed"
         pytest.skip("PostgreSQL is not installed")
     return programs
+
+
+class Disk:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._ballast = folder / "ballast"
+
+    @contextlib.contextmanager
+    def filled(self):
+        """Full to the last byte. What it yields takes what was freed since."""
+        self.fill()
+        try:
+            yield self.fill
+        finally:
+            self.make_room()
+
+    def fill(self) -> None:
+        with self._ballast.open("ab", buffering=0) as ballast:
+            for block in (bytes(4096), b"0"):
+                with contextlib.suppress(OSError):
+                    while True:
+                        ballast.write(block)
+
+    def leave(self, free: int) -> None:
+        """Take all but so many bytes."""
+        with self._ballast.open("wb") as ballast:
+            os.posix_fallocate(ballast.fileno(), 0, shutil.disk_usage(self.folder).free - free)
+
+    def make_room(self) -> None:
+        self._ballast.unlink()
+
+
+@pytest.fixture
+def disk(request, tmp_path):
+    """Of `DISK_BYTES`, or as many as the test is parametrized with."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    options = f"size={getattr(request, 'param', DISK_BYTES)}"
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip("mounting is not allowed here; tests/http/test_disk.py limits the file size instead")
+    yield Disk(folder)
+    subprocess.run(["umount", "--lazy", folder], check=True)

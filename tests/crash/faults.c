@@ -1,6 +1,5 @@
 /* Preloaded into a server under test. The environment names files that say what goes wrong while it runs:
    SYNC_FAILS_WHILE   while this file is there, syncing the database fails with EIO
-   SYNC_SECONDS       holds how long syncing the database takes besides, in whole seconds
    SYNCED_FOLDER      gets a copy of each database file as of its last sync: what a power cut would leave
    CLOCK_OFFSET       holds the seconds that the wall clock is off
    DISK_FAULTS        while this file is there: "SEED EVERY FOLDER": one of so many calls that change files below the
@@ -203,8 +202,6 @@ static int sync_with(long call, int fd)
         errno = EIO;
         return -1;
     }
-    if (ours)
-        sleep(number_in(getenv("SYNC_SECONDS")));
     int result = syscall(call, fd);
     if (ours && folder && result == 0)
         keep(fd, folder, name + 1);

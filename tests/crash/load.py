@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR
 from tests.crash.client import Answer, ask, exchange, new_check
 from tests.crash.cluster import Node, Postgres
 from tests.receiver import Receiver
@@ -192,27 +191,35 @@ def _stored(database: Postgres, schema: str, client: Client) -> dict[str, dict[s
 def _missing_of(client: Client, rows: dict[str, dict[str, Any]], told: dict[str, list[Any]]) -> list[str]:
     if len(rows) < 2:
         return ["a check is missing"]
-    steady, flapping = rows[client.steady["id"]], rows[client.flapping]
-    alerts, tests = [alert["type"] for alert in told[client.flapping]], [it["type"] for it in told[client.steady["id"]]]
-    # Past 12 in an hour the newest that waits, maybe the 12th, tells what follows too: a recovery may stay untold.
-    one_by_one = alerts[: ALERTS_AN_HOUR - 1]
-    turns = (["check.overdue", "check.recovered"] * ALERTS_AN_HOUR)[: len(one_by_one)]
-    is_overdue = flapping["status"] == "overdue"
     acknowledged = client.acknowledged
-    demands = {
-        "pings": steady["ping_count"] >= acknowledged["pings"],
-        "pings of what flaps": flapping["ping_count"] >= acknowledged["pings of what flaps"],
-        "versions": steady["version"] >= client.steady["version"],
-        "the name": steady["version"] != client.steady["version"] or steady["name"] == client.steady["name"],
-        "tests": len(tests) >= acknowledged["tests"],
-        "alerts of the steady check": set(tests) <= {"check.test"},
-        "recoveries": flapping["outage"] - is_overdue >= acknowledged["recoveries"],
-        "the order of outages": one_by_one == turns,
-        "each outage is told once": sum(map(outages_in, told[client.flapping])) == flapping["outage"],
-        "the last alert": alerts[-1:] == (["check.overdue"] if is_overdue else ["check.recovered"] if alerts else []),
-    }
-    state = f"{rows}, {alerts}, acknowledged {dict(acknowledged)}, last {client.steady}"
+    demands = _of_steady(client, rows[client.steady["id"]], told[client.steady["id"]])
+    demands |= _of_flapping(client, rows[client.flapping], told[client.flapping])
+    state = f"{rows}, {told}, acknowledged {dict(acknowledged)}, last {client.steady}"
     return [f"{demand}: {state}" for demand, met in demands.items() if not met]
+
+
+def _of_steady(client: Client, row: dict[str, Any], told: list[Any]) -> dict[str, bool]:
+    tests = [alert["type"] for alert in told]
+    return {
+        "pings": row["ping_count"] >= client.acknowledged["pings"],
+        "versions": row["version"] >= client.steady["version"],
+        "the name": row["version"] != client.steady["version"] or row["name"] == client.steady["name"],
+        "tests": len(tests) >= client.acknowledged["tests"],
+        "alerts of the steady check": set(tests) <= {"check.test"},
+    }
+
+
+def _of_flapping(client: Client, row: dict[str, Any], told: list[Any]) -> dict[str, bool]:
+    types = [alert["type"].removeprefix("check.") for alert in told]
+    is_overdue = row["status"] == "overdue"
+    turns = ["overdue", "recovered"] * row["outage"]
+    return {
+        "pings of what flaps": row["ping_count"] >= client.acknowledged["pings of what flaps"],
+        "recoveries": row["outage"] - is_overdue >= client.acknowledged["recoveries"],
+        "the order of outages": types == turns[: len(types)],
+        "each outage is told once": sum(map(outages_in, told)) == row["outage"],
+        "the last alert": types[-1:] == turns[: len(turns) - is_overdue][-1:],
+    }
 
 
 def stored_pings(database: Postgres, schema: str, check_id: str) -> int:

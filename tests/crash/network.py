@@ -63,22 +63,25 @@ class Network:
     def __init__(self) -> None:
         part = random.choice(list(PRIVATE.subnets(new_prefix=28)))
         direct, inner, outer, _ = part.subnets(new_prefix=30)
+        self.addresses = str(part)
         self.here, self.there = str(direct[1]), str(direct[2])
         self.behind_router, self.behind_cut = str(outer[1]), str(inner[2])
+        self._name = f"cb{os.getpid()}"
         with contextlib.ExitStack() as undo:
             self.far = Namespace()
             undo.callback(self.far.close)
             self._router = Namespace()
             undo.callback(self._router.close)
-            self._name = name = f"cb{os.getpid()}"
-            self.far.link("direct", f"{self.there}/30", None, f"{name}d", f"{self.here}/30")
-            self._router.link("inner", f"{inner[1]}/30", self.far, "router", f"{self.behind_cut}/30")
-            self._router.link("outer", f"{outer[2]}/30", None, f"{name}r", f"{self.behind_router}/30")
-            self.far.run("ip", "route", "add", str(outer), "via", str(inner[1]))
-            run("ip", "route", "add", str(inner), "via", str(outer[2]))
+            self._lay_cables(inner, outer)
             self._forward("1")
             undo.pop_all()
-        self.addresses = str(part)
+
+    def _lay_cables(self, inner: IPv4Network, outer: IPv4Network) -> None:
+        self.far.link("direct", f"{self.there}/30", None, f"{self._name}d", f"{self.here}/30")
+        self._router.link("inner", f"{inner[1]}/30", self.far, "router", f"{self.behind_cut}/30")
+        self._router.link("outer", f"{outer[2]}/30", None, f"{self._name}r", f"{self.behind_router}/30")
+        self.far.run("ip", "route", "add", str(outer), "via", str(inner[1]))
+        run("ip", "route", "add", str(inner), "via", str(outer[2]))
 
     @contextlib.contextmanager
     def cut(self) -> Iterator[None]:

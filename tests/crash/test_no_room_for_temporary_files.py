@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from tests.artifact import clean_environment, starter
-from tests.crash.client import ask, new_check
+from tests.artifact import ran, starter
+from tests.crash.client import ask, metric, new_check
 from tests.receiver import Receiver
 from tests.support import wait_until
 
@@ -44,26 +44,21 @@ def read_only_python(python, tmp_path):
 
 def test_many_checks_turn_overdue_are_told_and_recover(read_only_python, pyz, tmp_path):
     def run(*argv):
-        command = [read_only_python, pyz, *argv, "--data", "data"]
-        ended = subprocess.run(command, cwd=tmp_path, env=clean_environment(), capture_output=True, check=False)
+        ended = ran(read_only_python, pyz, *argv, "--data", "data", cwd=tmp_path)
         assert ended.returncode == 0, ended.stderr
-        return ended.stdout.decode()
+        return ended.stdout
 
     key = json.loads(run("keys", "create", "--email", "a@b", "--tier", "unlimited", "--json"))["key"]
     with Receiver() as receiver, starter(read_only_python, pyz, tmp_path) as start:
         server = start("--data", "data", "--sweep-seconds", "1", "--allow-private-webhooks")
         hook = {"webhook_url": receiver.url, "period_seconds": 1}
         checks = [new_check(server, key, **hook) for _ in range(CHECKS)]
-        wait_until(
-            lambda: f'cardbeat_checks{{status="overdue"}} {CHECKS}' in ask(server, "GET", "/metrics").body.decode()
-        )
+        wait_until(lambda: metric(server, 'cardbeat_checks{status="overdue"}') == CHECKS)
         for check in checks[:20]:
             assert ask(server, "GET", f"/ping/{check['id']}").json["recovered"]
-        wait_until(lambda: len({received.id for received in receiver.received}) >= CHECKS + 20)
-        wait_until(lambda: ask(server, "GET", f"/checks/{checks[0]['id']}", key=key).json["check"]["delivery"] == "ok")
-        assert ask(server, "GET", "/healthz").status == 200
+        wait_until(lambda: len(set(receiver.ids)) >= CHECKS + 20)
         run("backup", "data/copy.db")
+        assert ask(server, "GET", "/healthz").status == 200
         assert "can't" not in server.log.read_text()
-        assert "failed" not in server.log.read_text()
     assert "sound" in run("doctor")
     assert "restored" in run("restore", "data/copy.db")

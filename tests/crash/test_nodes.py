@@ -1,6 +1,5 @@
 """Two servers with one PostgreSQL database: the one that monitors is killed, stopped, and stopped past its lease."""
 
-import contextlib
 import signal
 import sys
 import time
@@ -8,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cardbeat.database.postgresql.row_lease import TERM_SECONDS
+from cardbeat.database.postgresql.lease import TERM_SECONDS
 from tests.artifact import starter
-from tests.crash.client import Busy, ask, checks_key, new_check
+from tests.crash.client import Busy, ask, checks_key, go_on, metric, new_check
 from tests.receiver import Receiver, answer, hang
 from tests.support import wait_until
 
@@ -21,11 +20,11 @@ TAKEN_OVER_SECONDS = 2
 @pytest.fixture
 def start(postgresql, pyz, tmp_path):
     """Starts a server that has all to do with a database of the test's own; each has a data folder of its own."""
-    (tmp_path / "url").write_text(postgresql.new_schema())
-    with starter(Path(sys.executable), pyz, tmp_path) as start_one:
+    url = postgresql.new_schema()
+    with starter(Path(sys.executable), pyz, tmp_path, CARDBEAT_DATABASE=url) as start_one:
 
         def start(folder):
-            options = ("--sweep-seconds", "1", "--allow-private-webhooks", "--database", "url", "--data", folder)
+            options = ("--sweep-seconds", "1", "--allow-private-webhooks", "--data", folder)
             return start_one(*options)
 
         yield start
@@ -43,13 +42,6 @@ def nodes(start):
     first = start("first")
     wait_until(lambda: has_swept(first))
     return first, start("second")
-
-
-def metric(server, name):
-    (line,) = (
-        line for line in ask(server, "GET", "/metrics").body.decode().splitlines() if line.startswith(f"{name} ")
-    )
-    return float(line.partition(" ")[2])
 
 
 def has_swept(server):
@@ -94,34 +86,20 @@ def test_alerts_go_on_at_once_after_the_node_that_monitors_was_stopped(nodes, re
 def test_what_was_acknowledged_before_and_after_the_database_was_gone_is_there(nodes, postgresql):
     key = checks_key(nodes[0])
     busy = [Busy(server, key) for server in nodes]
-
-    def wait_for_answers(status):
-        before = [one.pings[status] for one in busy]
-        wait_until(lambda: all(one.pings[status] > number for one, number in zip(busy, before, strict=True)))
-
-    wait_for_answers(200)
+    go_on(busy)
     postgresql.stop()
     try:
-        wait_for_answers(503)
+        go_on(busy, 503, 1)
         assert ask(nodes[0], "GET", f"/ping/{busy[0].check['id']}").headers["Retry-After"] == "5"
         assert ask(nodes[0], "GET", "/healthz").status == 503
     finally:
         postgresql.start()
-    wait_for_answers(200)
+    go_on(busy)
     for one, server in zip(busy, nodes, strict=True):
         one.stop()
         one.stored(server)
         assert set(one.pings) == {200, 503}
         assert "Traceback" not in server.log.read_text()
-
-
-@contextlib.contextmanager
-def suspended(server):
-    server.process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        server.process.send_signal(signal.SIGCONT)
 
 
 def test_a_node_that_was_suspended_past_its_lease_overwrites_nothing(nodes):
@@ -134,14 +112,15 @@ def test_a_node_that_was_suspended_past_its_lease_overwrites_nothing(nodes):
             return ask(second, "GET", f"/checks/{check['id']}/alerts", key=key).json["alerts"]
 
         wait_until(lambda: receiver.received)
-        with suspended(first):
-            wait_until(lambda: [alert["state"] for alert in alerts()] == ["delivered"])
+        first.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: alerts()[0]["state"] == "delivered")
+        first.process.send_signal(signal.SIGCONT)
         # Its post ends without an answer, which would have it tried again.
         receiver.released.set()
         before = alerts()
         wait_until(lambda: "another server sends alerts now" in first.log.read_text())
         ask(first, "GET", f"/ping/{check['id']}")
-        wait_until(lambda: len(alerts()) == 2 and alerts()[0]["state"] == "delivered")
+        wait_until(lambda: [alert["state"] for alert in alerts()] == ["delivered"] * 2)
         assert alerts()[1:] == before
         assert len(set(receiver.ids)) == 2
         assert [ask(server, "GET", "/healthz").status for server in nodes] == [200, 200]

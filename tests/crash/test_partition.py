@@ -8,10 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 
 import pytest
 
-from cardbeat.database.postgresql.row_lease import HELD_SECONDS, TERM_SECONDS
+from cardbeat.database.postgresql.lease import HELD_SECONDS, TERM_SECONDS
 from tests import interfaces
 from tests.crash.client import ask, checks_key, metric, new_check
 from tests.crash.cluster import Node, Postgres, folder_for_all
@@ -117,17 +118,16 @@ class Story:
         """Until the near node has sent all alerts that were due."""
         self.cut_at = time.monotonic()
         ((self.cut_at_by_server,),) = self.postgres.execute("SELECT now()")
-        paths = (f"/ping/{self.silent['id']}", f"/checks/{self.silent['id']}", "/checks", "/healthz")
-        self.callers = Callers(self.far, *((path, self.key) for path in paths))
+        check, ping = (f"/{what}/{self.silent['id']}" for what in ("checks", "ping"))
+        self.callers = Callers(self.far, *((path, self.key) for path in (ping, check, "/checks", "/healthz")))
         self.starting = self.new_node("starting", self.network.behind_router, self.network.far.command)
         self.starting.begin()
         wait_until(lambda: self.posts.of("check.overdue"))
         self.taken_over_at = time.monotonic()
         wait_until(lambda: len(self.posts.of("check.test")) == 2 * len(self.tested))
         # Silent no longer: from here on there is nothing to alert for.
-        path = f"/checks/{self.silent['id']}"
-        assert ask(self.near, "PATCH", path, {"period_seconds": 3600}, self.key).status == 200
-        assert ask(self.near, "GET", f"/ping/{self.silent['id']}").json["recovered"]
+        assert ask(self.near, "PATCH", check, {"period_seconds": 3600}, self.key).status == 200
+        assert ask(self.near, "GET", ping).json["recovered"]
         wait_until(lambda: self.posts.of("check.recovered"))
         self.callers.stop()
 
@@ -179,33 +179,25 @@ def story(network, postgres, pyz, tmp_path_factory):
         yield story
 
 
-def test_another_node_takes_over_from_one_that_is_cut_off(story):
+def test_another_node_takes_over_and_the_one_that_is_cut_off_sends_nothing_after_its_lease(story):
     assert story.taken_over_at - story.cut_at < TERM_SECONDS + TAKEN_OVER_SECONDS
-
-
-def test_a_node_that_is_cut_off_sends_no_alert_after_its_lease(story):
     assert max(at for at, *_ in story.posts.by(story.network.there)) < story.cut_at + HELD_SECONDS + PATIENCE_SECONDS
 
 
 def test_no_alert_is_told_twice_but_under_its_id(story):
-    told = {
-        kind: len({post[2] for post in story.posts.of(f"check.{kind}")}) for kind in ("overdue", "recovered", "test")
-    }
-    assert told == {"overdue": 1, "recovered": 1, "test": len(LATER_SECONDS)}
+    told = Counter(kind for _, kind in {post[2:4] for post in story.posts.found})
+    assert told == {"check.overdue": 1, "check.recovered": 1, "check.test": len(LATER_SECONDS)}
 
 
-def test_whoever_asks_a_node_that_is_cut_off_is_refused_in_time(story):
+def test_what_a_node_that_is_cut_off_is_asked_is_refused_in_time_until_the_cut_heals(story):
     assert story.callers.statuses == {503}
     assert story.callers.longest_seconds < ANSWERED_SECONDS
+    assert story.healed == 200
 
 
 def test_a_node_that_starts_cut_off_ends_with_one_line(story):
     assert story.starting.process.wait(20) == 2
     assert len(story.starting.log.splitlines()) == 1
-
-
-def test_a_node_comes_back_by_itself_when_the_cut_heals(story):
-    assert story.healed == 200
 
 
 def test_machines_whose_monotonic_clocks_are_apart_credit_each_other_nothing(story):
@@ -221,4 +213,5 @@ def test_machines_whose_monotonic_clocks_are_apart_credit_each_other_nothing(sto
 def test_the_server_lets_go_of_the_sessions_of_a_host_that_was_cut_off(story):
     of_far = f"SELECT pid FROM pg_stat_activity WHERE client_addr = '{story.network.behind_cut}'"
     left = f"{of_far} AND state_change < '{story.cut_at_by_server}'"
-    wait_until(lambda: story.postgres.execute(left) == [])
+    # 15 s, or a minute for a session that was being opened just then.
+    wait_until(lambda: story.postgres.execute(left) == [], 90)

@@ -1,19 +1,10 @@
 """The hosts that every test in this folder runs on."""
 
-from functools import partial
-
 import pytest
 
-from tests.hosts.host import hidden, plain, windows
+from tests.hosts.host import darwin, plain, windows
 
-HOSTS = {
-    "here": plain,
-    "as-darwin": partial(hidden, "darwin"),
-    # Typeshed knows nothing of it in particular; what it has of Linux's own calls is not used there.
-    "as-freebsd": partial(hidden, "freebsd14", like="darwin"),
-    "as-win32": partial(hidden, "win32"),
-    "windows": windows,
-}
+HOSTS = {"here": plain, "as-darwin": darwin, "windows": windows}
 
 
 @pytest.fixture(scope="session", params=HOSTS)

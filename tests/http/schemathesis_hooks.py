@@ -23,14 +23,14 @@ def new_key(email=None):
         return json.load(answer)["key"]
 
 
-def described_codes():
-    """The codes of errors that the description gives examples of, by status."""
+def description():
     with urllib.request.urlopen(f"{URL}/openapi.json") as answer:
-        responses = json.load(answer)["components"]["responses"]
-    return {int(status): set(one["content"]["application/json"]["examples"]) for status, one in responses.items()}
+        return json.load(answer)
 
 
-CODES = described_codes()
+DESCRIPTION = description()
+OF_ANY_REQUEST = {400, 405, 408, 413, 414, 415, 417, 431, 500, 501}
+"""The statuses for which `default` stands: an operation does not list them."""
 
 
 class ChecksKey:
@@ -68,17 +68,39 @@ def map_headers(context, headers):
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
     """Whether a failure is one."""
-    return not (isinstance(failure, openapi.checks.RejectedPositiveData) and refused_rightly(case, response))
+    return not (
+        isinstance(failure, openapi.checks.RejectedPositiveData) and refused_rightly(case, response)
+    )
 
 
 def refused_rightly(case, response):
     """For what the request finds, or for `60.0`, which JSON Schema takes for an integer and the service does not."""
     refusal = json.loads(response.content)
-    floats = isinstance(case.body, dict) and any(isinstance(value, float) for value in case.body.values())
+    floats = isinstance(case.body, dict) and any(
+        isinstance(value, float) for value in case.body.values()
+    )
     return refusal["code"] in REFUSED_FOR_STATE or refusal.get("field") == "after" or floats
 
 
 @schemathesis.check
-def codes_are_those_of_their_status(context, response, case):
-    if response.status_code >= 400 and case.method != "HEAD":
-        assert json.loads(response.content)["code"] in CODES[response.status_code]
+def refusals_have_a_status_of_the_operation_and_a_code_of_that_status(context, response, case):
+    status = response.status_code
+    if status >= 400:
+        listed = DESCRIPTION["paths"][case.operation.path].get(
+            case.method.lower(), {"responses": {}}
+        )
+        assert status in OF_ANY_REQUEST or str(status) in listed["responses"]
+    if status >= 400 and case.method != "HEAD":
+        described = DESCRIPTION["components"]["responses"][str(status)]
+        codes = described["content"]["application/json"]["examples"]
+        assert json.loads(response.content)["code"] in codes
+
+
+@schemathesis.check
+def answers_have_the_headers_of_all_answers(context, response, case):
+    assert response.headers["x-request-id"]
+    assert response.headers["x-content-type-options"] == ["nosniff"]
+    is_page = "content-security-policy" in response.headers
+    is_card = "x-cache" in response.headers
+    if not is_page and not is_card:
+        assert response.headers["cache-control"] == ["no-store"]

@@ -1,55 +1,35 @@
-import http.client
-import socket
-import threading
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cardbeat.errors import Unavailable
-from cardbeat.operation.metrics import BOUNDS_SECONDS, PING, Answers, Histogram, family
-from cardbeat.web.message import Request, Response
+from cardbeat.operation.metrics import BOUNDS_SECONDS, DURATIONS, Histogram
+from cardbeat.operation.prometheus import Samples
+from tests import client
+from tests.http.conftest import served
 from tests.support import wait_until
 
-DURATIONS = "cardbeat_http_request_duration_seconds"
-
 CHECK = {"name": "a", "period_seconds": 60, "grace_seconds": 0}
-
-
-@pytest.fixture
-def client(app):
-    """A connection to the application behind its server, which is who tells of answers."""
-    server = app.service.server
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
-    yield connection
-    connection.close()
-    server.stop()
-    thread.join()
-
-
-@pytest.fixture
-def ask(client):
-    def ask(method, target):
-        client.request(method, target)
-        answer = client.getresponse()
-        return answer.status, answer.read()
-
-    return ask
 
 
 def samples(text):
     """Every value by its name and labels, as `name{label=value}`."""
     return {
-        sample.name + "".join(f"{{{name}={value}}}" for name, value in sample.labels.items()): sample.value
+        sample.name
+        + "".join(f"{{{name}={value}}}" for name, value in sample.labels.items()): sample.value
         for found in text_string_to_metric_families(text)
         for sample in found.samples
     }
 
 
-@pytest.fixture
-def read(ask):
-    return lambda: samples(ask("GET", "/metrics")[1].decode())
+def written(*parts):
+    """What each of these adds to the metrics."""
+    text = Samples("/metrics")
+    for write, *arguments in parts:
+        write(text, *arguments)
+    return samples(text.response().body.decode())
 
 
 def test_they_are_prometheus_text_with_a_meaning_for_each(app):
@@ -60,78 +40,76 @@ def test_they_are_prometheus_text_with_a_meaning_for_each(app):
     assert all(found.documentation.endswith(".") and found.type != "unknown" for found in families)
 
 
-def test_requests_are_counted_by_route_method_and_status(ask, read):
-    ask("GET", "/ping/nobody")
-    ask("HEAD", "/ping/somebody")
-    ask("PUT", "/register")
-    ask("GET", "/no/such/path")
-    found = read()
-    total = "cardbeat_http_requests_total"
-    assert found[f"{total}{{route=/ping/{{id}}}}{{method=GET}}{{status=404}}"] == 1
-    assert found[f"{total}{{route=/ping/{{id}}}}{{method=HEAD}}{{status=404}}"] == 1
-    assert found[f"{total}{{route=/register}}{{method=PUT}}{{status=405}}"] == 1
-    assert found[f"{total}{{route=none}}{{method=GET}}{{status=404}}"] == 1
-    assert found["cardbeat_http_request_duration_seconds_count{route=/ping/{id}}"] == 2
+@pytest.fixture
+def ask(app):
+    """Asks the application behind its server, which is who tells of answers."""
+    with served(app):
+        port = app.service.server.server_address[1]
+        yield partial(client.ask, SimpleNamespace(port=port))
 
 
-def test_what_is_no_request_is_counted_too(app, read):
-    with socket.create_connection(app.service.server.server_address[:2], timeout=10) as sock:
-        sock.sendall(b"nonsense\r\n\r\n")
-        assert sock.recv(1000).startswith(b"HTTP/1.1 400 ")
-    counted = "cardbeat_http_requests_total{route=none}{method=-}{status=400}"
-    # Both clients may be served in one iteration of the loop, after which its answers are counted.
-    wait_until(lambda: counted in read())
-    assert read()[counted] == 1
+@pytest.fixture
+def read(ask):
+    return lambda: samples(ask("GET", "/metrics").body.decode())
 
 
-def test_cards_are_counted_by_hit_and_miss_and_their_drawing_is_timed(app, ask, read):
-    target = f"/og?title=x&key={app.cards_key()}"
-    assert [ask("GET", target)[0] for _ in range(3)] == [200] * 3
-    found = read()
-    assert found["cardbeat_cards_total{cache=miss}"] == 1
-    assert found["cardbeat_cards_total{cache=hit}"] == 2
-    assert found["cardbeat_card_render_duration_seconds_count"] == 1
-    assert found["cardbeat_card_render_duration_seconds_sum"] > 0
+TOTAL = "cardbeat_http_requests_total"
+
+
+def make_use(app, ask):
+    """Ask for all that is counted; returns what no number may tell."""
+    key, cards_key = app.checks_key(), app.cards_key()
+    ids = [app.json("POST", "/checks", CHECK, key=key)["check"]["id"] for _ in range(3)]
+    app.clock.advance(61)
+    first = f"/ping/{ids[0]}"
+    for call in (f"GET {first}", "HEAD /ping/x", f"GET {first}/{key}", "PUT /register", "GET /x"):
+        ask(*call.split())
+    app.service.sweep.sweep_once()
+    ask("POST", f"/ping/{ids[1]}")
+    for _ in range(3):
+        assert ask("GET", f"/og?title=secret&key={cards_key}").status == 200
+    return (*ids, key, cards_key, "secret")
+
+
+def test_what_is_done_is_counted_by_what_it_is_and_no_secret_told(app, ask, read):
+    secrets = make_use(app, ask)
+    # Answers are counted after the iteration of the loop in which they are given.
+    wait_until(lambda: COUNTED.items() <= read().items())
+    text = ask("GET", "/metrics").body.decode()
+    assert not [secret for secret in secrets if secret in text]
+    found = samples(text)
+    for name in ("card_render_duration_seconds_sum", "sweep_age_seconds", "sweep_duration_seconds"):
+        assert 0 <= found[f"cardbeat_{name}"] < 60
     assert found["cardbeat_store_bytes"] > 1000
 
 
-def test_checks_and_pings_are_counted_by_what_they_are(app, clock, ask, read):
-    key = app.checks_key()
-    ids = [app.json("POST", "/checks", CHECK, key=key)["check"]["id"] for _ in range(3)]
-    clock.advance(61)
-    ask("GET", f"/ping/{ids[0]}")
-    app.service.sweep.sweep_once()
-    assert read()["cardbeat_checks{status=on_time}"] == 1
-    assert read()["cardbeat_checks{status=overdue}"] == 2
-    ask("POST", f"/ping/{ids[1]}")
-    found = read()
-    assert found["cardbeat_checks{status=overdue}"] == 1
-    assert found["cardbeat_pings_total{recovered=false}"] == 1
-    assert found["cardbeat_pings_total{recovered=true}"] == 1
-
-
-def test_a_sweep_tells_its_age_and_duration(app, read):
-    app.service.sweep.sweep_once()
-    found = read()
-    assert 0 <= found["cardbeat_sweep_age_seconds"] < 60
-    assert 0 < found["cardbeat_sweep_duration_seconds"] < 60
-
-
-def test_connections_that_were_closed_because_too_much_was_held_are_counted(app, read, monkeypatch):
-    assert read()["cardbeat_connections_shed_total"] == 0
-    monkeypatch.setattr(type(app.service.server), "connections_shed", 3)
-    assert read()["cardbeat_connections_shed_total"] == 3
-
-
-def test_alerts_are_counted_by_outcome(read):
-    outcomes = {name for name in read() if name.startswith("cardbeat_alert_attempts_total")}
-    assert outcomes == {f"cardbeat_alert_attempts_total{{outcome={it}}}" for it in ("delivered", "retried", "failed")}
+COUNTED = {
+    f"{TOTAL}{{route=/ping/{{id}}}}{{method=GET}}{{status=200}}": 1,
+    f"{TOTAL}{{route=/ping/{{id}}}}{{method=HEAD}}{{status=404}}": 1,
+    f"{TOTAL}{{route=/register}}{{method=PUT}}{{status=405}}": 1,
+    f"{TOTAL}{{route=none}}{{method=GET}}{{status=404}}": 2,
+    "cardbeat_http_request_duration_seconds_count{route=/ping/{id}}": 3,
+    "cardbeat_cards_total{cache=miss}": 1,
+    "cardbeat_cards_total{cache=hit}": 2,
+    "cardbeat_card_render_duration_seconds_count": 1,
+    "cardbeat_checks{status=on_time}": 2,
+    "cardbeat_checks{status=overdue}": 1,
+    "cardbeat_pings_total{recovered=false}": 1,
+    "cardbeat_pings_total{recovered=true}": 1,
+    "cardbeat_connections_shed_total": 0,
+    **{
+        f"cardbeat_alert_attempts_total{{outcome={it}}}": 0
+        for it in ("delivered", "retried", "failed")
+    },
+}
 
 
 def test_the_oldest_alert_that_is_due_tells_its_age(app, clock, read):
     assert read()["cardbeat_alert_oldest_due_seconds"] == 0
     key = app.checks_key()
-    check = app.json("POST", "/checks", CHECK | {"webhook_url": "https://hooks.example/x"}, key=key)["check"]
+    check = app.json(
+        "POST", "/checks", CHECK | {"webhook_url": "https://hooks.example/x"}, key=key
+    )["check"]
     clock.advance(62)
     app.service.sweep.sweep_once()
     assert read()["cardbeat_alert_oldest_due_seconds"] == 0
@@ -140,52 +118,33 @@ def test_the_oldest_alert_that_is_due_tells_its_age(app, clock, read):
     assert read()["cardbeat_alert_oldest_due_seconds"] == 40
 
 
-def test_no_key_or_check_id_is_in_them(app, ask):
-    key, cards_key = app.checks_key(), app.cards_key()
-    check = app.json("POST", "/checks", CHECK, key=key)["check"]
-    ask("GET", f"/ping/{check['id']}")
-    ask("GET", f"/og?title=secret&key={cards_key}")
-    ask("GET", f"/ping/{check['id']}/{key}")
-    text = ask("GET", "/metrics")[1].decode()
-    assert not any(secret in text for secret in (key, cards_key, check["id"], check["api_key_id"], "secret"))
-
-
 def test_they_are_there_when_the_database_is_not(app, monkeypatch):
-    def totals():
-        raise Unavailable("database_unavailable", "The database can't be used now; try again soon.")
+    def totals(self):
+        raise Unavailable("database_unavailable")
 
-    monkeypatch.setattr("cardbeat.heartbeat.checks.Checks.totals", lambda self: totals())
-    monkeypatch.setattr("cardbeat.heartbeat.outbox.pending.PendingAlerts.first_due_at", lambda self: totals())
+    monkeypatch.setattr("cardbeat.heartbeat.checks.Checks.totals", totals)
     answer = app("GET", "/metrics")
     assert answer.status == 200
-    assert (
-        not {"cardbeat_checks{status=on_time}", "cardbeat_alert_oldest_due_seconds"}
-        & samples(answer.body.decode()).keys()
-    )
-
-
-def test_every_answer_counts():
-    answers = Answers()
-    request = Request("GET", "/ping/a", "/ping/a", pattern=PING)
-    answers.observe([(request, Response(200, b'{"recovered":true}', {"X-Cache": "HIT"}), 0.25)] * 3)
-    found = samples("".join(family(name, each) for name, each in answers.samples().items()))
-    assert found["cardbeat_http_requests_total{route=/ping/{id}}{method=GET}{status=200}"] == 3
-    assert found["cardbeat_http_request_duration_seconds_sum{route=/ping/{id}}"] == 0.75
-    assert found["cardbeat_cards_total{cache=hit}"] == 3
-    assert found["cardbeat_pings_total{recovered=true}"] == 3
+    assert not [
+        name for name in samples(answer.body.decode()) if name.startswith("cardbeat_checks")
+    ]
 
 
 def test_a_duration_counts_for_every_bound_that_it_keeps():
     histogram = Histogram()
     for seconds in (BOUNDS_SECONDS[0], BOUNDS_SECONDS[0] * 1.01, 1e9):
         histogram.observe(seconds)
-    found = samples(family(DURATIONS, histogram.samples({"route": "/"})))
-    assert found[f"{DURATIONS}_bucket{{route=/}}{{le=0.0001}}"] == 1
-    assert found[f"{DURATIONS}_bucket{{route=/}}{{le=0.0005}}"] == 2
-    assert found[f"{DURATIONS}_bucket{{route=/}}{{le=10}}"] == 2
-    assert found[f"{DURATIONS}_bucket{{route=/}}{{le=+Inf}}"] == found[f"{DURATIONS}_count{{route=/}}"] == 3
+    found = written((histogram.write, DURATIONS))
+    bounds = {
+        bound: found[f"{DURATIONS}_bucket{{le={bound}}}"]
+        for bound in ("0.0001", "0.0005", "10", "+Inf")
+    }
+    assert bounds == {"0.0001": 1, "0.0005": 2, "10": 2, "+Inf": 3}
+    assert found[f"{DURATIONS}_count"] == 3
 
 
 def test_labels_may_hold_anything():
-    value = 'a"b\\n\\c\nd{}=,'
-    assert samples(family("cardbeat_checks", [("", {"name": value}, 1.5)])) == {f"cardbeat_checks{{name={value}}}": 1.5}
+    value = 'a"b\\n\\c\nd{}=,東京 \u2028'
+    text = Samples("/metrics")
+    text.add("cardbeat_checks", 1.5, name=value)
+    assert samples(text.response().body.decode()) == {f"cardbeat_checks{{name={value}}}": 1.5}

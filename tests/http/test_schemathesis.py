@@ -70,4 +70,12 @@ def test_no_key_reads_another_keys_checks(schemathesis, tmp_path):
     (tmp_path / "users.yaml").write_text(TWO_USERS)
     checks = "object_level_authorization,use_after_free,ensure_resource_availability,ignored_auth"
     config = '[auth.wfc]\npath = "users.yaml"\npeers = ["one", "two"]\n'
-    schemathesis(config, "--include-path-regex", "^/checks", "--phases", "fuzzing,stateful", "--checks", checks)
+    schemathesis(
+        config,
+        "--include-path-regex",
+        "^/checks",
+        "--phases",
+        "fuzzing,stateful",
+        "--checks",
+        checks,
+    )

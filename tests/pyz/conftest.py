@@ -1,34 +1,20 @@
 """The package built as it is published, and installed."""
 
-import shutil
-import subprocess
 import sys
 
 import pytest
 
-from tests.artifact import ROOT, clean_environment, environment_with_pillow
-
-SOURCES = ("cardbeat", "pyproject.toml", "README.md", "LICENSE")
+from tests.artifact import copy_of_the_tree, environment_with_pillow, ran
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
-    """What `python -m build` prints, and the folder of the two files it makes, the wheel from the other."""
-    tree, target = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, tree / name)
-    ran = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", target, tree],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=clean_environment(),
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout + ran.stderr, target
+    """What `python -m build` prints, and the folder of its two files, the wheel from the other."""
+    tree = copy_of_the_tree(tmp_path_factory.mktemp("built") / "tree")
+    target = tmp_path_factory.mktemp("dist")
+    done = ran(sys.executable, "-m", "build", "--no-isolation", "--outdir", target, tree)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr, target
 
 
 @pytest.fixture(scope="session")
@@ -42,5 +28,6 @@ def installed(wheel, tmp_path_factory):
     """The `cardbeat` that pip puts into an environment which holds nothing else but Pillow."""
     python = environment_with_pillow(tmp_path_factory.mktemp("installed"))
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "-q", "--no-index", "--no-deps", wheel], check=True)
+    done = ran(*pip, "install", "-q", "--no-index", "--no-deps", wheel)
+    assert done.returncode == 0, done.stderr
     return python.with_name("cardbeat")

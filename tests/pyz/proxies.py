@@ -1,4 +1,4 @@
-"""nginx and Caddy with a configuration of the documentation, but on a free port and without TLS."""
+"""nginx, Caddy, HAProxy and Apache with a configuration of the documentation, without TLS."""
 
 import contextlib
 import os
@@ -8,64 +8,88 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.artifact import free_port
-from tests.support import wait_until
+from tests.documentation import example
+from tests.support import free_port, wait_until
 
-_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+NGINX = """daemon off; pid {folder}/pid; error_log stderr; events {{}}
+http {{ access_log off; client_body_buffer_size 8m; client_body_temp_path {folder}/1;
+proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3; uwsgi_temp_path {folder}/4;
+scgi_temp_path {folder}/5; include {folder}/example; }}
+"""
+"""Its own user may not write into the folder of a test, so bodies stay in memory."""
+CADDY = "{{\nadmin off\nservers {{\nprotocols h1 h2c\n}}\n}}\nimport {folder}/example\n"
+APACHE = """ServerRoot {folder}\nServerName localhost\nPidFile {folder}/pid\nErrorLog {folder}/log
+Listen {address}\nUser nobody\nGroup nogroup\nProtocols h2c http/1.1
+"""
+for module in ("authz_core", "headers", "http2", "mpm_event", "proxy", "proxy_http"):
+    APACHE += f"LoadModule {module}_module /usr/lib/apache2/modules/mod_{module}.so\n"
+APACHE += "Include {folder}/example\n"
+
+
+class Kind(NamedTuple):
+    """A proxy: its command, the documentation's file, how that says where to listen, and what
+    includes it."""
+
+    command: str
+    file: str
+    listens: str
+    listens_here: str
+    head: str = ""
+
+
+KINDS = {
+    "nginx": Kind(
+        "nginx -p {folder} -c", "nginx.conf", "443 ssl", "{address}; listen {http2} http2", NGINX
+    ),
+    "caddy": Kind(
+        "caddy run --adapter caddyfile --config",
+        "Caddyfile",
+        "cards.example.com",
+        "http://{address}",
+        CADDY,
+    ),
+    "haproxy": Kind("haproxy -db -f", "haproxy.cfg", r"bind .*", "bind {address}"),
+    "apache": Kind("apache2 -DFOREGROUND -f", "apache.conf", r"\*:443", "{address}", APACHE),
+}
+
+
+def found(program: str) -> str:
+    """Its path. Without it the test is skipped, with CI=1 it fails."""
+    path = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")
+    if path is None:
+        assert not os.environ.get("CI"), f"{program} is not installed"
+        pytest.skip(f"{program} is not installed")
+    return path
 
 
 @contextlib.contextmanager
-def nginx(configuration: str, folder: Path, replaced: Mapping[str, str]) -> Iterator[str]:
-    """The URL of one whose servers have other addresses than in the configuration."""
-    port = free_port()
-    adapted = re.sub(r"^ *ssl_.*\n", "", configuration, flags=re.MULTILINE)
-    adapted = _with({**replaced, "443 ssl": f"127.0.0.1:{port}"}, adapted)
-    folders = "".join(f"{name}_temp_path {folder}/{name};\n" for name in _TEMPORARY)
-    (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/pid; error_log stderr; events {{}} http {{ access_log off;\n"
-        # Its own user may not write into the folder of a test.
-        f"client_body_buffer_size 8m;\n{folders}{adapted}}}"
-    )
-    with _running([_installed("nginx"), "-p", folder, "-c", folder / "nginx.conf"], f"http://127.0.0.1:{port}") as url:
-        yield url
-
-
-@contextlib.contextmanager
-def caddy(configuration: str, folder: Path, replaced: Mapping[str, str]) -> Iterator[str]:
-    """The same with Caddy."""
-    url = f"http://127.0.0.1:{free_port()}"
-    (folder / "Caddyfile").write_text(
-        f"{{\nadmin off\n}}\n{_with({**replaced, 'cards.example.com': url}, configuration)}"
-    )
-    command = [_installed("caddy"), "run", "--config", folder / "Caddyfile", "--adapter", "caddyfile"]
-    with _running(command, url, XDG_CONFIG_HOME=str(folder), XDG_DATA_HOME=str(folder)) as url:
-        yield url
-
-
-def _with(replaced: Mapping[str, str], text: str) -> str:
+def running(
+    name: str, folder: Path, replaced: Mapping[str, str], configuration: str = ""
+) -> Iterator[tuple[str, str]]:
+    """The URLs of a proxy by HTTP/1.1 and by HTTP/2, with parts of its configuration replaced."""
+    kind = KINDS[name]
+    address = f"127.0.0.1:{free_port()}"
+    http2 = f"127.0.0.1:{free_port()}" if name == "nginx" else address
+    places = {"folder": folder, "address": address, "http2": http2}
+    text = re.sub(r"(?m)^ *(ssl_|SSL).*\n", "", configuration or example(kind.file))
+    text = re.sub(kind.listens, kind.listens_here.format(**places), text)
     for old, new in replaced.items():
         assert old in text
         text = text.replace(old, new)
-    return text
-
-
-def _installed(name: str) -> str:
-    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
-    if found is None:
-        assert not os.environ.get("CI"), f"{name} is not installed"
-        pytest.skip(f"{name} is not installed")
-    return found
-
-
-@contextlib.contextmanager
-def _running(command: list[str | Path], url: str, **environment: str) -> Iterator[str]:
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | environment)
+    (folder / "example").write_text(text)
+    (folder / "configuration").write_text(kind.head.format(**places))
+    command = kind.command.format(**places).split()
+    command[0] = found(command[0])
+    command.append(f"{folder}/{'configuration' if kind.head else 'example'}")
+    variables = {"XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | variables)
     try:
-        wait_until(lambda: answers(f"{url}/healthz"))
-        yield url
+        wait_until(lambda: answers(f"http://{address}/healthz"))
+        yield f"http://{address}", f"http://{http2}"
     finally:
         process.terminate()
         process.wait()

@@ -1,4 +1,4 @@
-"""The commands of the documentation, on the built artifact and, where both can, on the installed package.
+"""The commands of the documentation, on the artifact and, where both can, on the installed package.
 
 What needs a real service manager or container engine is run with stand-ins for those programs.
 """
@@ -12,157 +12,128 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import urllib.error
-import urllib.request
 
 import pytest
 import yaml
 from PIL import Image
 
-from cardbeat import cli
-from cardbeat.commands import advice, serve
-from cardbeat.commands.options import SERVE_OPTIONS, values_of
-from cardbeat.heartbeat.outbox.alert import signed_headers
-from cardbeat.keys.webhook_secrets import new_webhook_secret
-from tests.artifact import clean_environment, free_port, starter
-from tests.documentation import DOCS, README, block, blocks
+from cardbeat.commands import serve, setup
+from cardbeat.config import FREE
+from cardbeat.heartbeat.alerts.message import signed_headers
+from cardbeat.keys.store import new_webhook_secret
+from cardbeat.keys.tiers import tiers_from
+from tests.artifact import ran, shell, starter
+from tests.client import ask
+from tests.documentation import DOCS, FOLDER, README, block, blocks, example
 from tests.http.test_import import ID, SIMPLE
-from tests.pyz.proxies import answers, caddy, nginx
+from tests.support import free_port
 
 AFTER_THE_TOUR = ("cards", "checks", "troubleshooting", "keys", "watching", "backup")
-"""Pages whose commands for a shell run in this order, with the tour's keys, in the folder of its server."""
-ON_A_HOST = ("running", "backup")
+"""Pages whose commands run in this order, with the tour's keys, in the folder of its server."""
+ON_A_HOST = ("README", "running", "backup")
 """Pages with commands for a service of the host."""
+CARD_SIZE = (1200, 630)
 
 
 @pytest.fixture(params=["artifact", "installed"])
 def program(request):
     """A Python, the file that it runs, and how the tour names the two together."""
     if request.param == "artifact":
-        return request.getfixturevalue("python"), request.getfixturevalue("pyz"), "python cardbeat.pyz"
+        names = ("python", "pyz")
+        return *map(request.getfixturevalue, names), "python cardbeat.pyz"
     installed = request.getfixturevalue("installed")
     return installed.with_name("python"), installed, "cardbeat"
 
 
+def size_of(png):
+    with Image.open(png) as image:
+        return image.size
+
+
+def path_with(*folders):
+    return ":".join([*map(str, folders), os.environ["PATH"]])
+
+
 @pytest.fixture
 def tour(program, tmp_path):
-    """Runs commands of the documentation in one shell, one after another, with free ports for its fixed ones."""
+    """Runs the documentation's commands in one shell, with free ports for its fixed ones."""
     python, file, command = program
-    server, receiver = free_port(), free_port()
+    ports = {"8080": free_port(), "9000": free_port()}
     shutil.copy(file, tmp_path / "cardbeat.pyz")
-    environment = {**clean_environment(), "PATH": f"{python.parent}:{os.environ['PATH']}"}
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "activate").touch()
 
-    def adapt(text):
-        text = text.replace("python cardbeat.pyz", command)
-        return text.replace("8080", str(server)).replace("9000", str(receiver))
-
     def run(*commands):
-        ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", adapt("\n".join(("trap 'kill $(jobs -p) || true' EXIT", *commands)))],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stdout[-500:] + ran.stderr
-        return ran.stdout
+        text = "\n".join(("trap 'kill $(jobs -p) || true' EXIT", *commands))
+        text = text.replace("python cardbeat.pyz", command)
+        for fixed, port in ports.items():
+            text = text.replace(fixed, str(port))
+        return shell(text, tmp_path, PATH=path_with(python.parent))
 
     activate, started = blocks("tour", "sh")[0].splitlines()
     assert activate == ". .venv/bin/activate"
-    first = started.split()
-    assert first[:2] == ["python", "cardbeat.pyz"]
+    assert started.startswith("python cardbeat.pyz")
     with starter(python, file, tmp_path) as start:
-        start(*first[2:], port=server)
+        start(*started.split()[2:], port=ports["8080"])
         yield run
 
 
 def cron_command():
     """What the crontab line runs after the job itself."""
-    (command,) = {block(page, "crontab").partition("&& ")[2].strip() for page in ("README", "checks")}
-    return command
+    command = block("checks", "crontab").partition("&& ")[2].strip()
+    return command.replace("http://127.0.0.1:8080/ping/ID", "$PING_URL")
 
 
 def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     *steps, end = blocks("tour", "sh")[1:]
     (tmp_path / "checks.toml").write_text(block("checks", "toml"))
-    printed = tour(
-        *steps,
-        cron_command().replace("http://127.0.0.1:8080/ping/ID", "$PING_URL"),
-        end,
-        # The example's webhook is of no receiver.
-        *(
-            code.replace('checks test "db1: backup"', 'checks test "db1: backup" || true')
-            for page in AFTER_THE_TOUR
-            for code in blocks(page, "sh")
-        ),
-        # For ever, unless it ended what it started.
-        "wait",
-    )
+    later = "".join(code for page in AFTER_THE_TOUR for code in blocks(page, "sh"))
+    # The example's webhook is of no receiver.
+    test = 'checks test "db1: backup"'
+    # The wait lasts for ever, unless the commands ended what they started.
+    printed = tour(*steps, cron_command(), end, later.replace(test, f"{test} || true"), "wait")
     assert re.findall(r"^X-Cache: (\w+)", printed, re.MULTILINE) == ["MISS", "HIT"]
     for name in ("card.png", "blog.png"):
-        with Image.open(tmp_path / name) as image:
-            assert (image.format, image.size) == ("PNG", (1200, 630))
+        assert size_of(tmp_path / name) == CARD_SIZE
     alerts = (tmp_path / "alerts.log").read_text()
     assert alerts.index('"check.overdue"') < alerts.index('"check.recovered"')
-    assert '"name":"A job on this tour"' in printed
-    assert "200 image/png\n" in printed
-    assert "not delivered: " in printed
-    assert "2 created, 0 changed, 0 deleted, 0 unchanged" in printed
+    for words in (
+        '"name":"A job on this tour"',
+        "200 image/png\n",
+        "not delivered: ",
+        "2 created, 0 changed, 0 deleted, 0 unchanged",
+    ):
+        assert words in printed
     assert re.search("^db1: backup +on time +never", printed, re.MULTILINE)
     assert (tmp_path / "cardbeat-backup.db").stat().st_size > 0
-    assert "ok" in printed
 
 
 def test_checks_of_healthchecks_are_imported_as_it_says(start, python, pyz, tmp_path):
     server = start()
     shutil.copy(pyz, tmp_path / "cardbeat.pyz")
     (tmp_path / "answer.json").write_text(json.dumps({"checks": [SIMPLE]}))
-    (script,) = blocks("checks", "shell-script")
-    script = script.replace("https://healthchecks.io/api/v3/checks/", f"file://{tmp_path}/answer.json")
     create = "python cardbeat.pyz keys create --email you@example.com --json >key.json\n"
-    key_id = '$(python -c \'import json; print(json.load(open("key.json"))["id"])\')'
-    path = f"{python.parent}:{os.environ['PATH']}"
-    environment = {**clean_environment(), "PATH": path, "CHAT_WEBHOOK": "https://chat.example/hooks/abc"}
-    ran = subprocess.run(
-        ["bash", "-euc", create + script.replace("key_ID", key_id)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    read_id = 'import json; print(json.load(open("key.json"))["id"])'
+    (script,) = blocks("checks", "shell-script")
+    script = script.replace(
+        "https://healthchecks.io/api/v3/checks/", f"file://{tmp_path}/answer.json"
+    ).replace("key_ID", f"$(python -c '{read_id}')")
+    hook = {"CHAT_WEBHOOK": "https://chat.example/hooks/abc"}
+    printed = shell(create + script, tmp_path, PATH=path_with(python.parent), **hook)
     told = "Filesystem Backup, without its channels, tags, desc"
-    assert ran.stdout.splitlines()[::2] == [f"would import {told}", f"imported {told}"]
-    with urllib.request.urlopen(f"{server.url}/ping/{ID}") as answer:
-        assert answer.status == 200
+    assert printed.splitlines()[::2] == [f"would import {told}", f"imported {told}"]
+    assert ask(server, "GET", f"/ping/{ID}").status == 200
 
 
-def test_a_list_of_cards_is_drawn_as_it_says(python, pyz, tmp_path):
-    (tmp_path / "cards.jsonl").write_text(block("cards", "json"))
-    subprocess.run([python, pyz, "cards", "cards.jsonl", "--output", "out"], cwd=tmp_path, check=True, timeout=60)
-    with Image.open(tmp_path / "out" / json.loads(block("cards", "json"))["output"]) as image:
-        assert image.size == (1200, 630)
-
-
-@pytest.mark.quick
-def test_the_options_are_those_of_the_program(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["--help"])
-    assert blocks("options", "text") == [capsys.readouterr().out]
+def test_a_list_of_cards_is_drawn_as_it_says(run, tmp_path):
+    line = block("cards", "json")
+    (tmp_path / "cards.jsonl").write_text(line)
+    assert run("cards", "cards.jsonl", "--output", "out").returncode == 0
+    assert size_of(tmp_path / "out" / json.loads(line)["output"]) == CARD_SIZE
 
 
 @pytest.mark.quick
 def test_the_tiers_shown_are_valid_and_frees_own(tmp_path):
-    from cardbeat.config import FREE
-    from cardbeat.keys.tiers import tiers_from
-
     (tmp_path / "tiers.toml").write_text(block("keys", "toml"))
     tiers = tiers_from(tmp_path / "tiers.toml")
     assert tiers["free"] == FREE
@@ -174,161 +145,189 @@ def test_a_signature_is_verified_as_it_says():
     secret = new_webhook_secret()
     headers = signed_headers("msg_1", 1772419567, b"{}", secret)
     (signed,) = re.findall("HMAC-SHA256 over `(.+?)`", DOCS["alerts"])
-    for name, value in {**headers, "body": "{}"}.items():
-        signed = signed.replace(f"{{{name}}}", value)
+    signed = re.sub("{(.+?)}", lambda found: {**headers, "body": "{}"}[found[1]], signed)
     key = base64.b64decode(secret.removeprefix("whsec_"))
     expected = base64.b64encode(hmac.digest(key, signed.encode(), "sha256")).decode()
     assert headers["webhook-signature"] == f"v1,{expected}"
 
 
-STAND_IN = """#!/bin/sh
-echo "${0##*/} $*" >> "$CALLS"
-"""
-SUDO = """#!/bin/sh
-exec "$@"
-"""
+STAND_INS = {
+    "sudo": 'exec "$@"',
+    **dict.fromkeys(
+        ("systemctl", "journalctl", "docker", "scp", "ssh", "apt"),
+        'echo "${0##*/} $*" >> "$CALLS"',
+    ),
+}
 
 
 @pytest.fixture
 def host(python, pyz, tmp_path):
-    """Runs the documentation's commands for a host, with folders of the test for the host's; gives what they print."""
-    stand_ins = tmp_path / "bin"
-    stand_ins.mkdir()
-    for name in ("sudo", "systemctl", "journalctl", "docker"):
-        (stand_ins / name).write_text(SUDO if name == "sudo" else STAND_IN)
-        (stand_ins / name).chmod(0o755)
+    """Runs commands for a host, with folders of the test for the host's."""
+    (tmp_path / "bin").mkdir()
+    for name, line in STAND_INS.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
     (tmp_path / "root").mkdir()
     shutil.copy(pyz, tmp_path / "cardbeat.pyz")
-    path = f"{stand_ins}:{python.parent}:{os.environ['PATH']}"
-    environment = {**clean_environment(), "PATH": path, "CALLS": str(tmp_path / "calls")}
+    for name in ("cardbeat.service", "Caddyfile"):
+        (tmp_path / name).write_text(example(name))
+    variables = {
+        "PATH": path_with(tmp_path / "bin", python.parent),
+        "CALLS": str(tmp_path / "calls"),
+    }
 
     def run(commands):
-        commands = re.sub(r"/(opt|root|var/lib)/", rf"{tmp_path}/\1/", commands)
-        ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert ran.returncode == 0, f"{commands}\n{ran.stdout}{ran.stderr}"
-        return ran.stdout
+        commands = re.sub(r"/(opt|root|var/lib|etc)/", rf"{tmp_path}/\1/", commands)
+        return shell(commands, tmp_path, **variables)
 
     return run
 
 
 def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
     printed = [host(code) for page in ON_A_HOST for code in blocks(page, "bash")]
-    _installed, used, _upgraded, rolled_back, _container, moved = printed
-    assert "whsec_" in used
-    assert "you@example.com" in used
-    assert "sound" in used
+    _copied, issued, _installed, used, _upgraded, rolled_back, _container, moved = printed
+    assert issued.count("sk_") == 2
+    for words in ("whsec_", "you@example.com", "sound"):
+        assert words in used
     assert "problem" not in used
     for restored in (rolled_back, moved):
-        assert "keys 1, checks 0" in restored
+        assert "keys 3, checks 0" in restored
         assert "now start the server" in restored
-    assert (tmp_path / "opt" / "cardbeat" / "cardbeat.pyz").stat().st_mode & 0o777 == 0o644
+    artifact = tmp_path / "opt" / "cardbeat" / "cardbeat.pyz"
+    assert artifact.stat().st_mode & 0o777 == 0o644
     calls = (tmp_path / "calls").read_text().splitlines()
     assert "systemctl enable --now cardbeat" in calls
     assert calls.index("systemctl stop cardbeat") < calls.index("systemctl start cardbeat")
+
+
+def test_a_trial_becomes_a_service(host):
+    """Its keys move along. The way in by `ssh` is only looked at."""
+    trial = "python3 cardbeat.pyz {} --data trial"
+    host("\n".join(trial.format(it) for it in ("keys create", "backup trial.db")))
+    host("install -D cardbeat.pyz /opt/cardbeat/cardbeat.pyz")
+    printed = host(block("service", "bash"))
+    assert "keys 1, checks 0" in printed
+    assert "key_" in printed
+    assert block("service", "console").startswith("ssh -N -L 8080:127.0.0.1:8080 ")
+
+
+def unit_blocks():
+    """The service's unit, and what a node adds to it."""
+    return [example("cardbeat.service"), *blocks("nodes", "ini")]
 
 
 def test_the_units_are_ones_that_systemd_takes(python, tmp_path):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not here")
-    names = ("cardbeat.service", "cardbeat.socket", "cardbeat.service.d/override.conf")
+    names = ("cardbeat.service", "cardbeat.service.d/override.conf")
     (tmp_path / "cardbeat.service.d").mkdir()
-    for name, unit in zip(names, [*blocks("running", "ini"), *blocks("nodes", "ini")], strict=True):
+    for name, unit in zip(names, unit_blocks(), strict=True):
         (tmp_path / name).write_text(re.sub(r"=\S+/bin/python3?", f"={python}", unit))
-    command = [analyze, "verify", "--man=no", *sorted(map(str, tmp_path.glob("cardbeat.*[et]")))]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    verified = ran(analyze, "verify", "--man=no", tmp_path / "cardbeat.service")
+    assert (verified.returncode, verified.stderr) == (0, "")
 
 
-def options_from(monkeypatch, *pairs):
-    """The options that variables give, each of which must be known and valid."""
+def config_from(monkeypatch, pairs):
+    """The configuration that variables give, each of which must be known and valid."""
     variables = dict(pair.split("=", 1) for pair in pairs)
     assert variables
-    assert list(advice.unknown_variables(variables)) == []
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    return values_of(SERVE_OPTIONS, serve.parser().parse_args([]))
+    assert list(setup.mistaken_variables(variables)) == []
+    with monkeypatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        return setup.config_of(serve.parser().read([]))
 
 
 @pytest.mark.quick
-def test_every_variable_is_one_of_the_program(monkeypatch, tmp_path):
-    (dockerfile,) = blocks("running", "dockerfile")
-    (compose,) = blocks("running", "yaml")
-    (in_image,) = re.findall(r"^ENV (.+)$", dockerfile, re.MULTILINE)
-    host_commands = "".join(blocks("running", "bash")).replace("\\\n", "").splitlines()
-    (run,) = [line for line in host_commands if line.startswith("docker run")]
-    service = yaml.safe_load(compose)["services"]["cardbeat"]
-    words = shlex.split(run)
-    in_run = [value for name, value in itertools.pairwise(words) if name == "-e"]
-    in_compose = [f"{name}={value}" for name, value in service["environment"].items()]
-    units = "".join([*blocks("running", "ini"), *blocks("nodes", "ini")])
-    in_unit, in_node = re.findall(r"^Environment=(.+)$", units, re.MULTILINE)
-    for where in (in_run, in_compose):
-        with monkeypatch.context() as patch:
-            options = options_from(patch, *in_image.split(), *where)
-            assert list(advice.unreachable_base_url(options["host"], options["base_url"])) == []
-            assert options["trusted_proxy"]
-    (tmp_path / "database-url").write_text("postgresql:///cardbeat")
-    options_from(monkeypatch, *in_unit.split(), *in_node.replace("%d", str(tmp_path)).split())
-    (subnet,) = yaml.safe_load(compose)["networks"]["default"]["ipam"]["config"]
-    assert service["environment"]["CARDBEAT_TRUSTED_PROXY"] == subnet["subnet"]
+def test_every_variable_of_a_unit_is_one_of_the_program(monkeypatch):
+    lines = re.findall(r"^Environment=(.+)$", "".join(unit_blocks()), re.MULTILINE)
+    assert config_from(monkeypatch, " ".join(lines).split())
+
+
+def of_docker_run():
+    """The variables of the command that runs the image."""
+    commands = "".join(blocks("running", "bash")).replace("\\\n", "").splitlines()
+    (run,) = [line for line in commands if line.startswith("docker run")]
+    return [value for name, value in itertools.pairwise(shlex.split(run)) if name == "-e"]
+
+
+def manifests():
+    """Those of Kubernetes, by their kind, and the container of the pod."""
+    found = {one["kind"]: one for one in yaml.safe_load_all(example("kubernetes.yaml"))}
+    (container,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    return found, container
+
+
+@pytest.mark.quick
+def test_every_variable_of_a_container_is_one_of_the_program(monkeypatch):
+    compose = yaml.safe_load(example("compose.yaml"))
+    variables = compose["services"]["cardbeat"]["environment"]
+    (in_image,) = re.findall(r"^ENV (.+)$", example("Dockerfile"), re.MULTILINE)
+    in_pod = [f"{one['name']}={one['value']}" for one in manifests()[1]["env"]]
+    in_compose = [f"{name}={value}" for name, value in variables.items()]
+    for where in (of_docker_run(), in_compose, in_pod):
+        config = config_from(monkeypatch, [*in_image.split(), *where])
+        assert "base_url" not in dict(setup.mistakes(config, {}))
+        assert config.trusted_proxies
+    (subnet,) = compose["networks"]["default"]["ipam"]["config"]
+    assert variables["CARDBEAT_TRUSTED_PROXY"] == subnet["subnet"]
+
+
+@pytest.mark.quick
+def test_a_pod_is_one_that_serves_from_its_volume(app):
+    found, container = manifests()
+    pod = found["Deployment"]["spec"]["template"]
+    (volume,) = pod["spec"]["volumes"]
+    claim = found["PersistentVolumeClaim"]["metadata"]["name"]
+    assert volume["persistentVolumeClaim"]["claimName"] == claim
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/data"]
+    assert found["Service"]["spec"]["selector"] == pod["metadata"]["labels"]
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert app("GET", container[probe]["httpGet"]["path"]).status == 200
+
+
+@pytest.mark.quick
+def test_an_ingress_has_every_path_but_the_servers_numbers(app):
+    (rule,) = manifests()[0]["Ingress"]["spec"]["rules"]
+    public = [(one["path"], one["pathType"]) for one in rule["http"]["paths"]]
+    prefixes = tuple(f"{path}/" for path, kind in public if kind != "Exact")
+    documented = app.json("GET", "/openapi.json")["paths"]
+    pages = ("/", "/dashboard", "/docs", "/docs/api", "/pages/shared/style.css")
+    for path in (*documented, *pages):
+        is_public = (path, "Exact") in public or f"{path}/".startswith(prefixes)
+        assert is_public == (path != "/metrics"), path
 
 
 def test_the_containers_health_check_tells_a_server_that_answers(start, python):
-    (text,) = re.findall(r"^HEALTHCHECK CMD (.+)$", block("running", "dockerfile"), re.MULTILINE)
-    command = json.loads(text)
+    said = dict(re.findall(r"^(HEALTHCHECK CMD|CMD|VOLUME|ENV) (.+)$", example("Dockerfile"), re.MULTILINE))
+    assert json.loads(said["CMD"]) == ["python", "/cardbeat.pyz"]
+    assert f"CARDBEAT_DATA={said['VOLUME']}" in said["ENV"].split()
     server = start()
-    assert command[0] == "python"
-    healthy = [python, *(word.replace("8080", str(server.port)) for word in command[1:])]
-    assert subprocess.run(healthy, check=False).returncode == 0
-    server.process.terminate()
-    server.process.wait()
-    assert subprocess.run(healthy, check=False, stderr=subprocess.DEVNULL).returncode == 1
+    words = json.loads(said["HEALTHCHECK CMD"].replace("8080", str(server.port)))
+    assert ran(python, *words[1:]).returncode == 0
+    server.stop()
+    assert ran(python, *words[1:]).returncode == 1
+
+
+@pytest.mark.skipif(shutil.which("docker-compose") is None, reason="no docker-compose is here")
+def test_compose_takes_its_file():
+    done = ran("docker-compose", "-f", FOLDER / "files" / "compose.yaml", "config", "-q")
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_the_commands_of_the_api_are_answered(start, tmp_path):
     server = start("--register-per-minute", "1000")
-    with urllib.request.urlopen(f"{server.url}/docs/api") as answer:
-        page = answer.read().decode()
-    found = [html.unescape(code) for code in re.findall(r'<pre class="code"><code>(.*?)</code>', page, re.DOTALL)]
-    keys, *commands = [code for code in found if "curl " in code]
+    page = ask(server, "GET", "/docs/api").body.decode()
+    found = re.findall(r'<pre class="code"><code>(.*?)</code>', page, re.DOTALL)
+    keys, *commands = [html.unescape(code) for code in found if "curl " in code]
     assert len(commands) > 25
-    for command in commands:
-        assert f"{server.url}/" in command
-        ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", f"{keys}\n{command}"],
-            cwd=tmp_path,
-            env=clean_environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert ran.returncode == 0, command + ran.stderr
-
-
-@pytest.mark.parametrize(("proxy", "language"), [(nginx, "nginx"), (caddy, "caddyfile")])
-def test_a_proxy_tells_the_server_who_its_client_is(start, tmp_path, proxy, language):
-    server = start("--trusted-proxy", "127.0.0.1", "--base-url", "https://cards.example.com")
-    with proxy(block("running", language), tmp_path, {"127.0.0.1:8080": f"127.0.0.1:{server.port}"}) as url:
-        assert answers(f"{url}/healthz")
-        # A job may post its log with its ping, and no limit of the proxy's own must keep that from the server.
-        with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{url}/ping/{'0' * 32}/fail", data=bytes(3_000_000), timeout=30)
-        assert "`--data-binary @-` sends what a pipe holds,\nand `-T -` is answered 501." in DOCS["running"]
-        given = ["curl", "-sS", "-X", "POST", "-w", "%{http_code}", "-o", "/dev/null", f"{url}/ping/{'0' * 32}"]
-        for option, answered in (("--data-binary @-", b"404"), ("-T -", b"501")):
-            assert subprocess.check_output([*given, *option.split()], input=b"log") == answered
-    # The proxy's own client has the same address: that it was told shows in a log without complaint.
-    assert "forwarded" not in server.log.read_text().lower()
+    assert all(f"{server.url}/" in command for command in commands)
+    # Each of these ends a key, or the check.
+    ending = [command for command in commands if re.search("DELETE|rotate", command)]
+    others = [command for command in commands if command not in ending]
+    for part in ("\n".join(others), *ending):
+        shell(f"{keys}\n{part}", tmp_path)
 
 
 def test_the_readme_says_how_large_the_artifact_is(pyz):
@@ -338,7 +337,5 @@ def test_the_readme_says_how_large_the_artifact_is(pyz):
 
 def test_pipx_and_uvx_are_given_the_wheel_that_is_built(wheel):
     commands = [shlex.split(line) for line in block("running", "console", "pipx").splitlines()]
-    assert commands == [
-        ["pipx", "install", f"./dist/{wheel.name}"],
-        ["uvx", "--from", f"./dist/{wheel.name}", "cardbeat"],
-    ]
+    file = f"./dist/{wheel.name}"
+    assert commands == [["pipx", "install", file], ["uvx", "--from", file, "cardbeat"]]

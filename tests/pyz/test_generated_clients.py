@@ -4,24 +4,19 @@ import importlib
 import io
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from tests.artifact import ran
+
 TYPESCRIPT = Path(__file__).with_name("generated_client.ts")
 PACKAGES = ("@hey-api/openapi-ts@0.95.0", "typescript@5.9.3")
 TSC_OPTIONS = (
-    "--target",
-    "es2022",
-    "--module",
-    "commonjs",
-    "--moduleResolution",
-    "node10",
-    "--lib",
-    "es2022,dom,dom.iterable",
+    "--strict --target es2022 --module commonjs --moduleResolution node10"
+    " --lib es2022,dom,dom.iterable --outDir out"
 )
 SETTINGS = """\
 project_name_override: generated
@@ -31,40 +26,37 @@ post_hooks: []
 """What the documentation says of PNGs; and no linters run over what is generated."""
 
 
-def run(*command, cwd):
-    ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
+def run(folder, *command):
+    done = ran(*command, cwd=folder, env=None)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
-@pytest.fixture
-def server(start):
-    return start()
-
-
-@pytest.fixture
-def generated(server, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def generated(server, tmp_path_factory):
     """The modules of the client that openapi-python-client makes, by their names in it."""
-    (tmp_path / "settings.yaml").write_text(SETTINGS)
-    generate = ("-m", "openapi_python_client", "generate", "--url", f"{server.url}/openapi.json")
-    options = ("--config", "settings.yaml", "--output-path", "generated", "--meta", "none", "--fail-on-warning")
-    run(sys.executable, *generate, *options, cwd=tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield lambda name: importlib.import_module(f"generated.{name}")
-    for name in [name for name in sys.modules if name.partition(".")[0] == "generated"]:
-        del sys.modules[name]
+    folder = tmp_path_factory.mktemp("client")
+    (folder / "settings.yaml").write_text(SETTINGS)
+    options = "--config settings.yaml --output-path generated --meta none --fail-on-warning"
+    url = f"{server.url}/openapi.json"
+    generate = ("-m", "openapi_python_client", "generate", "--url", url)
+    run(folder, sys.executable, *generate, *options.split())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield lambda name: importlib.import_module(f"generated.{name}")
 
 
 @pytest.fixture
 def drive(server, tmp_path):
-    """Runs the program of `generated_client.ts` on the client that @hey-api/openapi-ts makes; gives what it prints."""
+    """Runs `generated_client.ts` on the client that @hey-api/openapi-ts makes; what it prints."""
     shutil.copy(TYPESCRIPT, tmp_path)
     (tmp_path / "package.json").write_text("{}")
-    run("npm", "install", "--no-audit", "--no-fund", "--no-save", "--prefer-offline", *PACKAGES, cwd=tmp_path)
+    install = "--no-audit --no-fund --no-save --prefer-offline"
+    run(tmp_path, "npm", "install", *install.split(), *PACKAGES)
     commands = tmp_path / "node_modules" / ".bin"
-    run(commands / "openapi-ts", "-i", f"{server.url}/openapi.json", "-o", "client", cwd=tmp_path)
-    run(commands / "tsc", "--strict", *TSC_OPTIONS, "--outDir", "out", TYPESCRIPT.name, cwd=tmp_path)
-    return lambda: json.loads(run("node", "out/generated_client.js", server.url, cwd=tmp_path))
+    run(tmp_path, commands / "openapi-ts", "-i", f"{server.url}/openapi.json", "-o", "client")
+    run(tmp_path, commands / "tsc", *TSC_OPTIONS.split(), TYPESCRIPT.name)
+    return lambda: json.loads(run(tmp_path, "node", "out/generated_client.js", server.url))
 
 
 def size_of(png):
@@ -72,28 +64,36 @@ def size_of(png):
         return image.format, image.size
 
 
-def test_the_python_client_has_one_class_for_errors_and_registers_creates_changes_lists_and_draws(server, generated):
-    models, client_module = generated("models"), generated("client")
-    anybody = client_module.Client(base_url=server.url)
-    with anybody:
-        register = generated("api.keys.register").sync
-        key = register(client=anybody, body=models.Registration(email="you@example.com"))
-        cards_key = register(client=anybody)
-        owner = client_module.AuthenticatedClient(base_url=server.url, token=key.key)
-        with owner:
-            new = models.NewCheck(name="Nightly backup", period_seconds=86400, grace_seconds=900)
-            check = generated("api.checks.create_check").sync(client=owner, body=new).check
-            update = generated("api.checks.update_check").sync_detailed
-            changes = models.CheckChanges(grace_seconds=1800)
-            answers = [update(check.id, client=owner, body=changes, if_match='"1"') for _ in range(2)]
-            (listed,) = generated("api.checks.list_checks").sync(client=owner, limit=10).checks
-        draw = generated("api.cards.read_card").sync
-        card = draw(client=anybody, key=cards_key.key, title="Designing reliable jobs")
-        refused = draw(client=anybody, key="sk_unknown", title="Designing reliable jobs")
-    assert answers[0].parsed.check.grace_seconds == 1800
-    assert (answers[1].status_code, answers[1].parsed.code) == (412, "precondition_failed")
+@pytest.fixture
+def anybody(server, generated):
+    with generated("client").Client(base_url=server.url) as client:
+        yield client
+
+
+def test_the_python_client_registers_creates_changes_and_lists(server, generated, anybody):
+    models = generated("models")
+    body = models.Registration(email="you@example.com")
+    key = generated("api.keys.register").sync(client=anybody, body=body)
+    with generated("client").AuthenticatedClient(base_url=server.url, token=key.key) as owner:
+        new = models.NewCheck(name="Nightly backup", period_seconds=86400, grace_seconds=900)
+        check = generated("api.checks.create_check").sync(client=owner, body=new).check
+        update = generated("api.checks.update_check").sync_detailed
+        changes = models.CheckChanges(grace_seconds=1800)
+        changed = update(check.id, client=owner, body=changes, if_match='"1"')
+        assert changed.parsed.check.grace_seconds == 1800
+        refused = update(check.id, client=owner, body=changes, if_match='"1"')
+        assert (refused.status_code, refused.parsed.code) == (412, "precondition_failed")
+        (listed,) = generated("api.checks.list_checks").sync(client=owner, limit=10).checks
     assert (listed.name, listed.version, listed.delivery) == ("Nightly backup", 2, None)
+
+
+def test_the_python_client_draws_and_has_one_class_for_errors(generated, anybody):
+    models = generated("models")
+    key = generated("api.keys.register").sync(client=anybody)
+    draw = generated("api.cards.read_card").sync
+    card = draw(client=anybody, key=key.key, title="Designing reliable jobs")
     assert size_of(card.payload.read()) == ("PNG", (1200, 630))
+    refused = draw(client=anybody, key="sk_unknown", title="Designing reliable jobs")
     assert isinstance(refused, models.Error)
     assert refused.code == "key_unknown"
     assert [name for name in models.__all__ if "Error" in name] == ["Error"]

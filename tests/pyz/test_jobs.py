@@ -1,20 +1,20 @@
-"""Jobs as people run them, against the running artifact: a crontab line in a real shell, curl, and borgmatic."""
+"""Jobs as people run them, against the artifact: a crontab line in a real shell, and borgmatic."""
 
-import json
+import os
 import re
-import subprocess
+import shutil
 import sys
+import urllib.request
 import venv
 
 import pytest
 
-from tests.artifact import ROOT, clean_environment
-from tests.browser.api import Api
+from tests.artifact import clean_environment, ran
+from tests.client import checks_key, new_check
+from tests.documentation import block
 from tests.receiver import Receiver
 from tests.support import wait_until
 
-TEXTS = "".join(path.read_text() for path in (ROOT / "README.md", *(ROOT / "cardbeat").glob("docs/*.md")))
-(CRONTAB,) = re.findall(r"^30 2 \* \* \* (/usr/local/bin/backup; curl .*/ping/ID/\$\?)$", TEXTS, re.MULTILINE)
 PACKAGE = "borgmatic==2.1.10"
 BORGMATIC = """
 import logging, sys
@@ -31,83 +31,98 @@ for state in states:
     healthchecks.ping_monitor(hook, {}, "config.yaml", state, logging.INFO, False)
 healthchecks.destroy_monitor(hook, {}, logging.INFO, False)
 """
+CRONTAB = block("checks", "crontab", "/$?").removeprefix("30 2 * * * ")
+URL = "http://127.0.0.1:8080/ping/ID"
+FAILED = ("check.overdue", "failed")
+RECOVERED = ("check.recovered", "failed")
+
+
+class Job:
+    """A check that a job pings, and its receiver."""
+
+    def __init__(self, server, receiver):
+        self._receiver = receiver
+        check = new_check(server, checks_key(server), webhook_url=receiver.url)
+        self.ping_url = check["ping_url"]
+
+    def waits_for(self, *alerts):
+        """Until these have been heard, and no other ones: type and reason."""
+
+        def told():
+            heard = [received.json for received in self._receiver.received]
+            return [(alert["type"], alert["data"]["reason"]) for alert in heard]
+
+        wait_until(lambda: told() == [*alerts])
+
+    def asks(self, end):
+        urllib.request.urlopen(self.ping_url + end, timeout=10).close()
 
 
 @pytest.fixture
-def api(start):
-    return Api(start("--sweep-seconds", "1", "--allow-private-webhooks").url)
-
-
-@pytest.fixture
-def heard(api):
-    """A check of a job, and what its receiver has heard: type and reason."""
+def job(start):
+    server = start("--sweep-seconds", "1", "--allow-private-webhooks")
     with Receiver() as receiver:
-        key = api.checks_key()
-        check = api.check(key, webhook_url=receiver.url)
-        yield check, lambda: [(it.json["type"], it.json["data"]["reason"]) for it in receiver.received]
-    after = api("GET", f"checks/{check['id']}", key=key)["check"]
-    assert (after["version"], after["updated_at"]) == (check["version"], check["updated_at"])
+        yield Job(server, receiver)
 
 
-FAILED, RECOVERED = ("check.overdue", "failed"), ("check.recovered", "failed")
-
-
-def test_a_crontab_line_tells_each_exit_status_of_its_job(heard, tmp_path):
-    check, told = heard
-    job = tmp_path / "backup"
-    job.touch(mode=0o755)
-    line = CRONTAB.replace("/usr/local/bin/backup", str(job)).replace(
-        "http://127.0.0.1:8080/ping/ID", check["ping_url"]
-    )
-    for script, after in (
+def test_a_crontab_line_tells_each_exit_status_of_its_job(job, tmp_path):
+    script = tmp_path / "backup"
+    script.touch(mode=0o755)
+    line = CRONTAB.replace("/usr/local/bin/backup", str(script)).replace(URL, job.ping_url)
+    for text, alerts in (
         ("exit 0", []),
         ("exit 3", [FAILED]),
         ("exit 255", [FAILED]),
         ("exit 0", [FAILED, RECOVERED]),
         ("kill -9 $$", [FAILED, RECOVERED, FAILED]),
     ):
-        job.write_text(f"#!/bin/sh\n{script}\n")
-        ran = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+        script.write_text(f"#!/bin/sh\n{text}\n")
+        done = ran("/bin/sh", "-c", line)
         # cron would mail it. The shell's own words on a signal are not ours.
-        assert (ran.returncode, ran.stdout, "curl" in ran.stderr) == (0, "", False)
-        wait_until(lambda after=after: told() == after)
+        assert (done.returncode, done.stdout, "curl" in done.stderr) == (0, "", False)
+        job.waits_for(*alerts)
 
 
-def test_a_job_of_healthchecks_says_by_curl_when_it_starts(heard, api):
-    check, told = heard
-    uuid = re.sub("(.{8})(.{4})(.{4})(.{4})(.{12})", r"\1-\2-\3-\4-\5", check["id"])
-    for word in ("start", "log", "start?rid=3fbc1b6d-1b2b-4b60-8a8e-000000000000"):
-        curl = ["curl", "-m", "10", "--retry", "5", "-fsS", f"{api.url}/ping/{uuid}/{word}"]
-        ran = subprocess.run(curl, capture_output=True, text=True, timeout=60, check=True)
-        assert json.loads(ran.stdout)["status"] == "on_time"
-    assert told() == []
+def test_busybox_pings(job, tmp_path):
+    busybox = shutil.which("busybox")
+    if busybox is None:
+        pytest.skip("busybox is not here")
+    for program in ("wget", "timeout"):
+        (tmp_path / program).symlink_to(busybox)
+    job.asks("/fail")
+    job.waits_for(FAILED)
+    line = block("checks", "busybox").replace(URL, job.ping_url)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = ran("/bin/sh", "-c", line, env=clean_environment(PATH=path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    job.waits_for(FAILED, RECOVERED)
 
 
-@pytest.fixture(scope="module")
-def borgmatic(tmp_path_factory):
-    """Runs borgmatic's hook in an environment of its own; gives what it logs."""
-    folder = tmp_path_factory.mktemp("borgmatic")
-    venv.create(folder, symlinks=True)
-    python = folder / "bin/python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "-q", PACKAGE]
-    if subprocess.run(pip, capture_output=True, check=False).returncode:
+def test_powershell_asks_for_what_tells_the_exit_status(job):
+    """No PowerShell is here: only the address that it asks for is tried."""
+    (address,) = re.findall(r'"(http.+?)"', block("checks", "powershell"))
+    end = address.removeprefix(URL)
+    job.asks(end.replace("$status", "-1073741510"))
+    job.waits_for(FAILED)
+
+
+@pytest.fixture
+def borgmatic(tmp_path):
+    """Runs borgmatic's hook in an environment of its own, in some states; gives what it logs."""
+    venv.create(tmp_path, symlinks=True)
+    python = tmp_path / "bin/python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
+    if ran(*pip, "install", "-q", PACKAGE).returncode:
         pytest.skip("pip can't install borgmatic")
-
-    def run(*argv):
-        command = [python, "-c", BORGMATIC, *argv]
-        ran = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, timeout=60, check=True)
-        return ran.stderr.replace("\n", " ")
-
-    return run
+    return lambda *argv: ran(python, "-c", BORGMATIC, *argv).stderr.replace("\n", " ")
 
 
-def test_borgmatic_tells_start_end_and_failure_with_its_logs(heard, borgmatic):
-    check, told = heard
-    assert "Healthchecks error" not in borgmatic(check["ping_url"], "START", "LOG", "FINISH")
-    assert told() == []
-    borgmatic(check["ping_url"], "START", "FAIL")
-    wait_until(lambda: told() == [FAILED])
-    borgmatic(check["ping_url"], "START", "LOG", "FINISH")
-    wait_until(lambda: told() == [FAILED, RECOVERED])
+def test_borgmatic_tells_start_end_and_failure_with_its_logs(job, borgmatic):
+    assert "Healthchecks error" not in borgmatic(job.ping_url, "START", "LOG", "FINISH")
+    job.waits_for()
+    borgmatic(job.ping_url, "START", "FAIL")
+    job.waits_for(FAILED)
+    borgmatic(job.ping_url, "START", "LOG", "FINISH")
+    job.waits_for(FAILED, RECOVERED)
     # What it says if a ping is refused, so that its silence above means something.
-    assert "Healthchecks error: 404" in borgmatic(check["ping_url"][:-1], "FINISH")
+    assert "Healthchecks error: 404" in borgmatic(job.ping_url[:-1], "FINISH")

@@ -1,4 +1,4 @@
-"""Simulate the heartbeat for years, with faults of every kind: each run from a seed, which replays it exactly."""
+"""Simulate the heartbeat for years, with faults of every kind. A run's seed replays it exactly."""
 
 import argparse
 import gc
@@ -6,266 +6,250 @@ import json
 import math
 import os
 import random
-import signal
 import subprocess
 import sys
+import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
 from pathlib import Path
-from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 DAY_SECONDS = 86400.0
 YEAR_DAYS = 365.25
 MONTH_DAYS = 30.0
 DAY_RUNS = 4
-"""In so many runs a day is simulated, each of a quarter of it."""
-MOST_VIOLATIONS = 10
-FAULTS_A_YEAR = 100
-"""Of each kind, at the least, unless told otherwise."""
+"""A day is simulated in so many runs, each of a part of it."""
+PLANT_SWEEPS = 1000
+
+Luck = Callable[[int], int]
+"""A number from 0 below another one, from which a run is drawn."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--years", type=float, help="simulate so many, in runs of some months at most")
-    what.add_argument("--day", action="store_true", help="simulate a day, in four runs of six hours")
-    what.add_argument("--plants", nargs="*", metavar="NAME", help="put bugs back, all or these, and find each")
+    what.add_argument("--years", type=float, help="simulate so many, in runs of some months")
+    what.add_argument("--day", action="store_true", help="simulate a day, in four runs")
+    what.add_argument("--plants", nargs="*", metavar="NAME", help="find bugs that are put back")
     what.add_argument("--seed", type=int, help="one run")
-    parser.add_argument("--luck", type=int, help="with --day: draw the seeds from this number, the same each time")
-    parser.add_argument("--faults", type=int, help="with --years: fail with fewer of any kind (100 a year)")
-    parser.add_argument("--kept", type=Path, metavar="FILE", help="with --years: go on from the runs that it has")
-    parser.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
-    parser.add_argument("--sweeps", type=int, default=3000, help="intervals of the sweep that a run lasts (3000)")
+    parser.add_argument("--luck", type=int, help="draw the seeds from this number")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once [2]")
+    parser.add_argument("--sweeps", type=int, default=3000, help="of each run [3000]")
     parser.add_argument("--plant", default="", help="with --seed: the bug that is put back")
-    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=NUMBER", help="with --seed: options of the world")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=N", help="of the world")
     options = parser.parse_args()
     if options.seed is not None:
         return run_one(options)
     if options.plants is not None:
-        return find_plants(options.plants, options.jobs)
+        return find_plants(options.plants or plant_names(), options.jobs)
+    draw = random.SystemRandom() if options.luck is None else random.Random(options.luck)
     if options.day:
-        return simulate(1.0, day_runs(options.luck), options.jobs, Figures(), 0)
-    faults = int(FAULTS_A_YEAR * options.years) if options.faults is None else options.faults
-    return simulate(options.years * YEAR_DAYS, year_runs(options.sweeps), options.jobs, Figures(options.kept), faults)
+        return simulate(1.0, islice(day_runs(draw.randrange), DAY_RUNS), options.jobs)
+    runs = year_runs(draw.randrange, options.sweeps)
+    return simulate(options.years * YEAR_DAYS, runs, options.jobs)
+
+
+# One run in this process; its last line is what came of it, as JSON.
 
 
 def run_one(options: argparse.Namespace) -> int:
-    """A run in this process; its last line is what came of it, as JSON."""
     if os.environ.get("PYTHONHASHSEED") != "0":
         # Else the order of a set of strings would be another one in each process.
         command = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
-        os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": "0"})
+        os.execve(sys.executable, command, os.environ | {"PYTHONHASHSEED": "0"})
     from tests.simulation import replaced
 
     replaced.replace_all()
     from tests.simulation.plants import PLANTS
     from tests.simulation.world import World
 
+    shows: tuple[str, ...] = ("",)
     drawn: dict[str, Any] = {}
     if options.plant:
-        PLANTS[options.plant].put_back()
-        drawn = dict(PLANTS[options.plant].options)
+        plant = PLANTS[options.plant]
+        plant.put_back()
+        shows = plant.shows
+        drawn |= plant.options
     for setting in options.set:
         name, _, value = setting.partition("=")
         drawn[name] = float(value) if "." in value else int(value)
-    # What was imported stays, and little of what a run makes is garbage that needs more than a count of references.
+    # What was imported stays, and a count of references frees most of what a run makes.
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
-    world, began, failure = World(options.seed, **drawn), replaced.cpu_seconds(), ""
-    try:
-        world.run(options.sweeps * world.sweep_seconds)
-    except Exception as error:
-        failure = f"{type(error).__name__}: {error}"
-        print(*world.lines(), sep="\n")
-        if type(error).__name__ != "Violation":
-            import traceback
-
-            traceback.print_exception(error)
-    result = {
-        "seed": options.seed,
-        "failure": failure,
-        "hash": world.hash(),
-        "days": world.now / DAY_SECONDS,
+    world = World(options.seed, **drawn)
+    began = replaced.cpu_seconds()
+    failure = failure_of(world, options.sweeps)
+    result = result_of(world, failure) | {
         "cpu": replaced.cpu_seconds() - began,
-        "options": world.options,
-        "is_expected": not options.plant or any(part in failure for part in PLANTS[options.plant].shows),
-        "faults": {kind: world.counts.pop(kind, 0) for kind in world.faults.kinds},
-        "counts": {
-            **world.counts,
-            "alerts": world.witness.recorded,
-            "outages": world.witness.overdue,
-            "reminders": world.witness.reminders,
-            "merges": world.witness.merged,
-        },
+        "is_expected": any(part in failure for part in shows),
     }
-    if failure:
-        print(failure)
     print(json.dumps(result))
     return bool(failure)
 
 
-def year_runs(sweeps: int) -> Iterator[list[str]]:
-    """Each of `sweeps` intervals: one in five as it is drawn, one so short that alerts merge, the others for years."""
+def failure_of(world: "World", sweeps: int) -> str:
+    """What went wrong in a run of so many sweeps, which is printed too."""
+    try:
+        world.run(sweeps * world.sweep_seconds)
+    except Exception as error:
+        print(*world.lines(), sep="\n")
+        if type(error).__name__ != "Violation":
+            traceback.print_exception(error)
+        failure = f"{type(error).__name__}: {error}"
+        print(failure)
+        return failure
+    return ""
+
+
+def result_of(world: "World", failure: str) -> dict[str, Any]:
+    faults = {kind: world.counts.pop(kind, 0) for kind in world.faults.kinds}
+    witness = world.witness
+    told = {
+        "alerts": witness.recorded,
+        "outages": witness.overdue,
+        "reminders": witness.reminders,
+        "taken back": witness.taken_back,
+    }
+    return {
+        "seed": world.seed,
+        "failure": failure,
+        "hash": world.hash(),
+        "days": world.now / DAY_SECONDS,
+        "options": world.options,
+        "faults": faults,
+        "counts": dict(world.counts) | told,
+    }
+
+
+# Many runs, each in a process of its own.
+
+
+class Ran(NamedTuple):
+    arguments: list[str]
+    result: dict[str, Any]
+    """Nothing if the process died."""
+    output: str
+
+
+def run(arguments: list[str]) -> Ran:
+    environment = os.environ | {"PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-m", "tests.simulation", *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    *lines, last = done.stdout.splitlines() or [""]
+    try:
+        return Ran(arguments, json.loads(last), "\n".join(lines) + done.stderr)
+    except ValueError:
+        return Ran(arguments, {}, done.stdout + done.stderr)
+
+
+def run_arguments(seed: int, sweeps: int, settings: dict[str, float]) -> list[str]:
+    shown = [f"{name}={value}" for name, value in settings.items()]
+    return ["--seed", str(seed), "--sweeps", str(sweeps), "--set", *shown]
+
+
+def year_runs(luck: Luck, sweeps: int) -> Iterator[list[str]]:
+    """One in five as it is drawn, one so short that outages are taken back, the others for years."""
     while True:
-        seed = random.SystemRandom().randrange(10**9)
-        checks = f"checks={(20, 60, 200)[seed // 5 % 3]}"
-        setting = [] if seed % 5 == 0 else ["--set", "sweep_seconds=3600", checks]
+        seed = luck(10**9)
+        settings: dict[str, float] = {"sweep_seconds": 3600, "checks": (20, 60, 200)[luck(3)]}
+        if seed % 5 == 0:
+            settings = {}
         if seed % 5 == 1:
-            setting = ["--set", "sweep_seconds=5", "checks=15"]
-        yield ["--seed", str(seed), "--sweeps", str(sweeps), *setting]
+            settings = {"sweep_seconds": 5, "checks": 15}
+        yield run_arguments(seed, sweeps, settings)
 
 
-def day_runs(luck: int | None) -> Iterator[list[str]]:
-    draw = random.SystemRandom() if luck is None else random.Random(luck)
+def day_runs(luck: Luck) -> Iterator[list[str]]:
     while True:
-        seed = draw.randrange(10**9)
+        seed = luck(10**9)
         sweep_seconds = (20, 60)[seed % 2]
-        sweeps = DAY_SECONDS / DAY_RUNS / sweep_seconds
-        checks = f"checks={(30, 200)[seed // 2 % 2]}"
-        yield ["--seed", str(seed), "--sweeps", str(int(sweeps)), "--set", f"sweep_seconds={sweep_seconds}", checks]
+        sweeps = int(DAY_SECONDS / DAY_RUNS / sweep_seconds)
+        checks = (30, 200)[seed // 2 % 2]
+        yield run_arguments(seed, sweeps, {"sweep_seconds": sweep_seconds, "checks": checks})
 
 
-class Figures:
-    """What came of the runs so far, in `done` simulated days; those of `kept`, to which each run is added, count."""
-
-    def __init__(self, kept: Path | None = None) -> None:
-        self.done = 0.0
-        self.violations = 0
-        self._began = monotonic()
-        self._seeds = 0
-        self._cpu_seconds = 0.0
-        self._counts = Counter[str]()
-        self._faults = Counter[str]()
-        for line in kept.read_text().splitlines() if kept is not None and kept.exists() else ():
-            self._add(*json.loads(line))
-        self._kept = kept
-
-    def add(self, arguments: list[str], result: dict[str, Any], output: str) -> None:
-        if self._kept is not None:
-            with self._kept.open("a") as file:
-                print(json.dumps((arguments, result, output)), file=file)
-        self._add(arguments, result, output)
-
-    def _add(self, arguments: list[str], result: dict[str, Any], output: str) -> None:
-        if not result or result["failure"]:
-            self.violations += 1
-            print(output)
-            print(f"replay: python -m tests.simulation {' '.join(arguments)}", flush=True)
-            return
-        self.done += result["days"]
-        self._seeds += 1
-        self._cpu_seconds += result["cpu"]
-        self._counts.update(result["counts"])
-        self._faults.update(result["faults"])
-        took = f"{result['days']:.2f} days in {result['cpu']:.0f} s of CPU"
-        print(f"seed {result['seed']}: {took}, {result['hash']}; {self.done / YEAR_DAYS:.2f} years", flush=True)
-
-    def show(self, least_faults: int) -> bool:
-        """Print them; whether there was no violation, and none of the faults came more seldom than that."""
-        years = f"{self.done / YEAR_DAYS:.2f} years ({self.done:.1f} days) from {self._seeds} seeds"
-        found = f"{self.violations or 'no'} violation{'s' if self.violations > 1 else ''}"
-        print(f"{years}, {found}; {monotonic() - self._began:.0f} s, {self._cpu_seconds:.0f} s of CPU")
-        for heading, counts in (("What was done:", self._counts), ("Faults, by kind:", self._faults)):
-            print(heading)
-            for name, count in sorted(counts.items()):
-                print(f"{count:>10}  {name}")
-        rare = sorted(kind for kind, count in self._faults.items() if count < least_faults)
-        if rare:
-            print(f"fewer than {least_faults} faults of: {', '.join(rare)}")
-        sys.stdout.flush()
-        return not self.violations and not rare
-
-
-def simulate(days: float, runs: Iterator[list[str]], jobs: int, figures: Figures, least_faults: int) -> int:
-    """Run one after the other until so many days have passed without a violation; prints the figures.
-
-    Fails where there was a violation, or where a kind of fault came less often than asked for.
-    """
-
-    def stop(*_: object) -> None:
-        figures.show(least_faults)
-        os._exit(1)
-
-    signal.signal(signal.SIGTERM, stop)
-    expected = figures.done
+def simulate(days: float, runs: Iterator[list[str]], jobs: int) -> int:
+    """Until so many days have passed, or there are no more runs; 1 after a violation."""
+    done = 0.0
+    failed = False
+    counts: Counter[str] = Counter()
     with ThreadPoolExecutor(jobs) as pool:
-        under_way: dict[Future[tuple[list[str], dict[str, Any], str]], float] = {}
-        while figures.done < days and figures.violations < MOST_VIOLATIONS:
-            while len(under_way) < jobs and (not under_way or expected < days):
-                arguments = next(runs)
-                under_way[pool.submit(_run, arguments)] = _expected_days(arguments)
-                expected = figures.done + sum(under_way.values())
-            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                del under_way[future]
-                figures.add(*future.result())
-    return not figures.show(least_faults)
+        under_way: set[Future[Ran]] = set()
+        while True:
+            if done < days and not failed:
+                more = islice(runs, jobs - len(under_way))
+                under_way |= {pool.submit(run, arguments) for arguments in more}
+            if not under_way:
+                break
+            ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            for arguments, result, output in (future.result() for future in ended):
+                if not result or result["failure"]:
+                    failed = True
+                    print(output)
+                    print(f"replay: python -m tests.simulation {' '.join(arguments)}", flush=True)
+                    continue
+                done += result["days"]
+                counts.update(result["counts"])
+                counts.update(result["faults"])
+                took = f"{result['days']:.2f} days in {result['cpu']:.0f} s of CPU"
+                print(f"seed {result['seed']}: {took}, {result['hash']}", flush=True)
+    for name, count in sorted(counts.items()):
+        print(f"{count:>10}  {name}")
+    print(f"{done:.1f} days, {'a violation' if failed else 'no violation'}")
+    return int(failed)
+
+
+# Bugs that are put back.
+
+
+def plant_names() -> list[str]:
+    code = "from tests.simulation import replaced; replaced.replace_all()\n"
+    code += "from tests.simulation.plants import PLANTS; print(*PLANTS)"
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, stdout=-1, text=True, check=True).stdout.split()
 
 
 def find_plants(names: list[str], jobs: int) -> int:
-    """Whether each bug is found within a simulated month; prints after how long, and by what."""
-    known = names or _plant_names()
+    """Whether each is found within a simulated month; prints after how long, and by what."""
     with ThreadPoolExecutor(jobs) as pool:
-        found = list(pool.map(_find, known))
-    return not all(found)
+        return int(not all(list(pool.map(is_found, names))))
 
 
-def _find(name: str) -> bool:
+def is_found(name: str) -> bool:
     days = 0.0
     seed = random.SystemRandom().randrange(10**9)
     while days < MONTH_DAYS:
-        arguments = ["--seed", str(seed), "--sweeps", "1000", "--plant", name]
-        _, result, output = _run(arguments)
-        if not result:
-            print(output)
+        found = run([*run_arguments(seed, PLANT_SWEEPS, {}), "--plant", name])
+        if not found.result:
+            print(found.output)
             return False
-        days += result["days"]
-        if result["failure"]:
-            is_found = result["is_expected"] and _passes_without(result)
-            verdict = "found" if is_found else "something else is found"
-            print(f"{name}: {verdict} after {days:.1f} days, seed {seed}: {result['failure'][:110]}", flush=True)
-            return is_found
+        days += found.result["days"]
+        failure = found.result["failure"]
+        if failure:
+            is_it = found.result["is_expected"] and passes_without(found.result)
+            verdict = "found" if is_it else "something else is found"
+            print(f"{name}: {verdict} after {days:.1f} days, seed {seed}: {failure[:110]}")
+            return is_it
         seed += 1
     print(f"{name}: NOT found in {days:.1f} days, up to seed {seed}", flush=True)
     return False
 
 
-def _passes_without(found: dict[str, Any]) -> bool:
+def passes_without(found: dict[str, Any]) -> bool:
     """Whether the same run passes without the bug, up to where that was found."""
-    sweeps = math.ceil(found["days"] * DAY_SECONDS / found["options"]["sweep_seconds"]) + 1
-    settings = [f"{name}={value}" for name, value in found["options"].items()]
-    _, result, _ = _run(["--seed", str(found["seed"]), "--sweeps", str(sweeps), "--set", *settings])
+    options = found["options"]
+    sweeps = math.ceil(found["days"] * DAY_SECONDS / options["sweep_seconds"]) + 1
+    result = run(run_arguments(found["seed"], sweeps, options)).result
     return bool(result) and not result["failure"]
-
-
-def _plant_names() -> list[str]:
-    code = "from tests.simulation import replaced; replaced.replace_all()\n"
-    code += "from tests.simulation.plants import PLANTS; print(*PLANTS)"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    return run.stdout.split()
-
-
-def _run(arguments: list[str]) -> tuple[list[str], dict[str, Any], str]:
-    """What came of a run in a process of its own, nothing if that died; and all it has printed."""
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-m", "tests.simulation", *arguments]
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    lines = run.stdout.splitlines()
-    try:
-        result = json.loads(lines[-1])
-    except (IndexError, ValueError):
-        return arguments, {}, run.stdout + run.stderr
-    return arguments, result, "\n".join(lines[:-1]) + run.stderr
-
-
-def _expected_days(arguments: list[str]) -> float:
-    """As many as the run will last, as far as its arguments tell."""
-    sweeps = int(arguments[arguments.index("--sweeps") + 1])
-    settings = dict(setting.split("=") for setting in arguments if "=" in setting)
-    return sweeps * float(settings.get("sweep_seconds", 0)) / DAY_SECONDS
 
 
 if __name__ == "__main__":

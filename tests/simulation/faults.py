@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cardbeat.database.sqlite.file import BUSY_SECONDS
 from tests.simulation import disk
 from tests.simulation.machine import Server
 from tests.simulation.network import HANGS, SLOW
@@ -56,7 +55,6 @@ class Faults:
             "disks slow": self.slow_down,
             "jumps of the clock": self.jump,
             "restarts": self.restart,
-            "upgrades": self.upgrade,
         }
         self._of_people: dict[str, Fault] = {
             "checks edited": lambda: world.any_owner().edit(),
@@ -178,7 +176,6 @@ class Faults:
             world.model.slept(world.now - began)
             # A commit that was under way goes on, for as long as it had left.
             world.disk.slow_until += world.now - began
-            world.model.troubles.add(Trouble(world.now, world.now, has_sleep=True))
             world.machine.is_asleep = False
             for process in processes:
                 if not process.is_dead:
@@ -225,11 +222,7 @@ class Faults:
                 self._world.scheduler.after(max(1.0, left), mend)
                 return
             self._world.disk.pace = disk.BRIEF
-            keeps_out = len(self._world.servers) > 1
-            # Two commits of one server, one after the other, keep another one out for as long.
-            if (1 + keeps_out) * slowest > BUSY_SECONDS:
-                slow = Trouble(began, self._world.now, may_be_silent=keeps_out, has_slow_work=True)
-                self._world.model.troubles.add(slow)
+            self._world.model.troubles.add(Trouble(began, self._world.now, slow=4 * slowest))
             self._world.look()
 
         self._world.scheduler.after(seconds, mend)
@@ -239,14 +232,14 @@ class Faults:
         """A sweep waited for a read so long that pings may not have been taken either: that may be credited."""
         if seconds > self._world.sweep_seconds / 2:
             now = self._world.now
-            self._world.model.troubles.add(Trouble(now - seconds, now, may_be_silent=True, has_slow_work=True))
+            self._world.model.troubles.add(Trouble(now - seconds, now))
 
     def jump(self) -> bool:
         world = self._world
         seconds = self._luck.choice((-1, 1)) * self._luck.choice((30.0, 3600.0, 40 * 86400.0)) * self._luck.random()
         world.machine.jump_seconds += seconds
         world.model.jumped(seconds)
-        world.model.troubles.add(Trouble(world.now, world.now, jump=seconds, back=max(0.0, -seconds), has_jump=True))
+        world.model.troubles.add(Trouble(world.now, world.now, forward=max(0.0, seconds), back=max(0.0, -seconds)))
         world.look(is_disturbed=True)
         return True
 
@@ -255,19 +248,6 @@ class Faults:
         if listening:
             self._luck.choice(listening).stop()
         return bool(listening)
-
-    def upgrade(self) -> bool:
-        """All go on with a newer schema, one after the other."""
-        world = self._world
-        world.schema += 1
-        for place, server in enumerate(world.servers):
-            world.scheduler.after(place * self._luck.uniform(0, 60), self._upgrade, server, world.schema)
-        return True
-
-    @staticmethod
-    def _upgrade(server: Server, schema: int) -> None:
-        server.schema = max(server.schema, schema)
-        server.stop()
 
     def receiver(self, does: str) -> bool:
         network = self._world.network

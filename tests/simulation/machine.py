@@ -80,7 +80,7 @@ class Front:
     def __init__(self) -> None:
         self.url = "https://beats.example"
         self.loop = self
-        self.precedence = Nothing()
+        self.waker = Nothing()
         self.router: Any = None
         self.is_serving = False
         self.serves: Callable[[], None] = lambda: None
@@ -127,8 +127,6 @@ class Server:
         self._starts = 0
         self._failed_starts = 0
         """Since it last served."""
-        self.schema = 0
-        """How many scripts of the schema its version has beyond the present ones."""
         self.process: Process | None = None
         self.front: Front | None = None
         self.stop_asked: Callable[..., None] = lambda *_: None
@@ -213,9 +211,8 @@ class Server:
         _Exchange(self._scheduler, process, told, late).begin(lambda: self._answer(method, path, body, key))
 
     def _answer(self, method: str, path: str, body: object, key: str) -> Answer:
-        from cardbeat.concurrency.later import Later
-        from cardbeat.web.exchange import answer_to_error
         from cardbeat.web.message import Request
+        from cardbeat.web.router import Awaited, refusal_of
 
         front = self.front
         headers = {"authorization": f"Bearer {key}"} if key else {}
@@ -226,12 +223,13 @@ class Server:
         try:
             route = front.router.find(request)
             if route.guard:
+                route.guard.judge(request)
                 request.key = route.guard.look_up(request)
             answer = route.handler(request)
-            while isinstance(answer, Later):
-                answer = answer.wait()
+            if isinstance(answer, Awaited):
+                answer = answer.respond(answer.future.wait())
         except Exception as error:
-            answer = answer_to_error(request, error)
+            answer = refusal_of(request, error)
         return answer.status, json.loads(answer.body) if answer.body else {}
 
 

@@ -3,7 +3,7 @@ receivers got and when nobody could listen, and nothing of how the product works
 """
 
 import math
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -17,26 +17,25 @@ PING_SECONDS = 5.0
 """A ping is answered within this time while nothing is wrong."""
 MOST_ROWS = 2500
 """What one transaction changes of what is there: everybody's pings wait for it."""
-HANG_SECONDS = 12.0
-"""What one post to a receiver that hangs takes at the most; those behind it at the same host wait for it."""
+HANG_SECONDS = 45.0
+"""What one post to a receiver that hangs takes at the most, with its rest; those behind it at its host wait for it."""
 REMOVAL_SECONDS = 5 * MARGIN
 """For all that a revoked key leaves, with short pauses between the steps; one may be as long as a poll."""
 WAITS = (5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400)
 """Seconds after the first, second ... failed attempt, which luck lengthens by a fifth at most, and a receiver as it
 asks."""
-EXTRA_SECONDS = 600
-"""Least time between two tries of a check before their time, by one process."""
+HURRIED_SECONDS = 600
+"""A new alert lets the one before it be tried, this long after its last try at the earliest."""
 HOUR = 3600
-HELD_SECONDS = HOUR / 12
-"""Beyond 12 of its alerts in an hour, one of a check is held until there is room."""
 MOST_OF_KEY = 240
-"""Posts of a key in an hour, each try of a reminder among them. Half of them are kept for outages."""
-KEPT_SECONDS = HOUR + 300 + MARGIN
-"""For so long posts are counted: a reminder that finds no room asks again after 5 minutes."""
+"""First posts of a key in an hour."""
+MOST_TO_HOST = 700
+"""And of all keys to an address, which each host has for itself."""
+OLDEST_SECONDS = 4 * 86_400
+"""An alert that is older has one attempt."""
 MOST_ATTEMPTS = 10
 MOST_WAITING = 20
-MOST_IN_AN_HOUR = 12
-"""Alerts of a check that wait, and that are recorded in an hour, one by one: beyond, one that waits tells the rest."""
+"""While so many alerts of a check wait, outages that begin and end behind them are counted only."""
 
 
 class Violation(Exception):
@@ -102,7 +101,6 @@ class Told:
     recorded_at: float
     recorded_by: str
     due_at: float
-    outages: int = 1
     posted_at: float = 0.0
     asked_seconds: int = 0
     """What its receiver has asked for in answer to the last post, by `Retry-After`."""
@@ -110,14 +108,15 @@ class Told:
     """Until then it waits after its last attempt, as far as that is known."""
     attempts: int = 0
     posts: int = 0
-    extras: int = 0
-    """How many of them were made before their time: only one that ends the alert is counted."""
     is_taken: bool = False
+    is_taken_back: bool = False
     is_finished: bool = False
     set_back: float = 0.0
     """By how many seconds the clock was set back since its last post."""
     set_forward: float = 0.0
     """Likewise forward."""
+    aged: float = 0.0
+    """Likewise forward, since it was recorded."""
     gone_from: set[str] = field(default_factory=set)
     """The URLs that answered 410 to it."""
 
@@ -155,13 +154,13 @@ class Model:
         """By the id of a check that is overdue."""
         self._recovered_at: dict[str, float] = {}
         self._first_posts: defaultdict[str, deque[float]] = defaultdict(deque)
-        """By check and by key: when alerts were posted for the first time, of late; by key each try of a reminder
-        too."""
-        self._extra_at: dict[tuple[str, str], float] = {}
-        """By check and process: the last try before its time."""
-        self._created: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MOST_IN_AN_HOUR))
-        """By check: when its newest alerts were created."""
-        self._near = sweep_seconds + MARGIN
+        """By key and by host: when alerts were posted for the first time, of late."""
+        self._taken_back: Counter[str] = Counter()
+        """By check: outages that were taken back."""
+        self._told_outages: dict[tuple[str, str], int] = {}
+        """By check and alert: how many of these it has told."""
+        # A sweep may be left out.
+        self._near = 2 * sweep_seconds + MARGIN
         self.troubles = Troubles(sweep_seconds, self._near)
 
     # What callers are told.
@@ -245,7 +244,6 @@ class Model:
                 if other.type == "check.test":
                     other.not_before = 0.0
             return
-        self._created[alert.check_id].append(alert.created_at)
         check = self.checks.get(alert.check_id)
         is_snoozed = alert.type != "check.recovered" and self._is_snoozed(check, alert.decided_at)
         self.require(not is_snoozed, "an alert of a snoozed check is recorded", (alert, check))
@@ -255,13 +253,8 @@ class Model:
         outage = (alert.check_id, alert.type, alert.ping_count)
         self.require(outage not in self._outages, "an outage is told twice", alert)
         self._outages[outage] = alert.id
-        # The alert before a recovery has told its outage.
-        is_exact = alert.outages == (alert.type == "check.overdue")
-        self.require(is_exact, f"an alert tells {alert.outages} outages", alert)
         expected = "check.recovered" if self._last_type.get(alert.check_id) == "check.overdue" else "check.overdue"
-        # In one transaction an outage may take the place of the recovery before it, which was just stored.
-        takes_place = alert.type == "check.overdue" and self._is_crowd(alert)
-        self.require(alert.type == expected or takes_place, f"{alert.type} follows another one", alert)
+        self.require(alert.type == expected, f"{alert.type} follows another one", alert)
         self._last_type[alert.check_id] = alert.type
         self._turned(alert, check)
 
@@ -287,33 +280,48 @@ class Model:
         is_early = was_calm and alert.decided_at - outage.began_at < least - MARGIN
         self.require(not is_early, f"{outage.reminders} reminders came too soon", (alert, outage))
 
-    def _is_crowd(self, alert: Told) -> bool:
-        """Whether its check had so many alerts within an hour that later ones are merged."""
-        created = self._created[alert.check_id]
-        return len(created) == MOST_IN_AN_HOUR and created[0] > alert.created_at - HOUR
+    def is_taken_back(self, alert: Told) -> bool:
+        """Note an outage that is gone from the alerts, if it ended untold behind many alerts."""
+        waiting = sum(other.type != "check.test" for other in self._waiting(alert.check_id))
+        is_newest = self._outages.get((alert.check_id, "check.overdue", alert.ping_count)) == alert.id
+        if alert.type != "check.overdue" or alert.posts or waiting < MOST_WAITING or not is_newest:
+            return False
+        if self.checks.get(alert.check_id) is None or self.checks[alert.check_id].may_be_gone:
+            return False
+        self._taken_back[alert.check_id] += 1
+        self._last_type[alert.check_id] = "check.recovered"
+        self._outage_of.pop(alert.check_id, None)
+        self._recovered_at[alert.check_id] = alert.recorded_at
+        alert.is_taken_back = True
+        return True
 
-    def merged(self, before: Told, now: Told, created_at: int, may_merge: bool) -> None:
-        """An alert that waits behind another one, and was never posted, tells all that followed too.
+    def told_outages(self, alert_id: str, outages: int) -> None:
+        """A receiver has taken an alert that tells so many outages that were taken back."""
+        self._told_outages[self.alerts[alert_id].check_id, alert_id] = outages
 
-        It tells each outage that no other alert tells, and since when: `created_at` is when the first of them began.
-        """
-        begins = (now.outage or 0) - (before.outage or 0)
-        steps = 2 * begins + (now.type == "check.recovered") - (before.type == "check.recovered")
-        self.require(steps > 0, "an alert tells less than before", (before, now))
-        self.require(now.outages == before.outages + begins, f"an alert tells {now.outages} outages", (before, now))
-        is_first = before.outages == 0
-        self.require(created_at == before.created_at or is_first, "an alert tells another begin", (before, now))
-        self.require(before.posts == 0, "an alert tells more than what was posted", (before, now))
-        waiting = sum(told.check_id == now.check_id for told in self.open.values())
-        most = 2 if self._is_crowd(now) or may_merge else MOST_WAITING
-        self.require(waiting >= most, "an alert was merged for no reason", before)
-        now.created_at, now.due_at = created_at, before.due_at
-        self._created[now.check_id][-1] = created_at
-        now.set_back, now.set_forward = before.set_back, before.set_forward
-        self.alerts[now.id] = self.open[now.seq] = now
-        self._outages[now.check_id, now.type, now.ping_count] = now.id
-        self._last_type[now.check_id] = now.type
-        self._turned(now, self.checks.get(now.check_id))
+    def require_counted(self, waiting: Mapping[str, int]) -> None:
+        """What was taken back is told once, or waits to be; where alerts were given up, it may be lost."""
+        told = Counter[str]()
+        for (check_id, _), outages in self._told_outages.items():
+            told[check_id] += outages
+        for check_id, outages in waiting.items():
+            known = self._taken_back[check_id]
+            self.require(
+                outages <= known and told[check_id] <= known,
+                f"{told[check_id]} outages are told and {outages} are to be, of {known}",
+                check_id,
+            )
+
+    def hurried(self, alert: Told, now: float) -> None:
+        """A new alert, or a test, lets this one be tried now; that try does not count."""
+        is_followed = any(other.seq > alert.seq and other.recorded_at == now for other in self._waiting(alert.check_id))
+        since = now - alert.posted_at + alert.set_forward + alert.set_back
+        is_asked = now < alert.posted_at + alert.asked_seconds - alert.set_forward - JITTER_SECONDS
+        may_be = is_followed and not is_asked and since > HURRIED_SECONDS - JITTER_SECONDS
+        self.require(may_be, f"an alert is tried again {since:.0f} s after the last try", alert)
+        alert.attempts -= 1
+        alert.not_before = 0.0
+        alert.due_at = now
 
     def finished(self, alert: Told, state: str, attempts: int, url: str | None, now: float) -> None:
         """An alert ends as delivered where its receiver has taken it, or as failed for a reason that was announced."""
@@ -329,9 +337,10 @@ class Model:
             # before.
             moves = check is not None and check.asked_changes + check.lost_changes > 0
             is_gone = url in alert.gone_from or (moves and bool(alert.gone_from))
-            self.require(
-                attempts >= MOST_ATTEMPTS or is_gone, f"an alert failed after {attempts} attempts, for no reason", alert
-            )
+            age = now - alert.recorded_at + alert.aged
+            is_old = age > OLDEST_SECONDS - MARGIN
+            is_due = attempts >= MOST_ATTEMPTS or is_gone or is_old
+            self.require(is_due, f"an alert failed after {attempts} attempts, for no reason", alert)
 
     def tried(self, alert: Told, wait_seconds: float) -> None:
         """An attempt has failed, and the next one is to follow after the documented wait."""
@@ -357,13 +366,13 @@ class Model:
                 alert.due_at, alert.recorded_by = now, moved_by
 
     def _hurried(self, check_id: str, now: float) -> None:
-        """A test was delivered: the outage that waits for a retry is due when delivery reads the moves."""
+        """A test was delivered: the outage that waits for a retry is due."""
         for alert in self._waiting(check_id):
             if alert.type != "check.test":
                 alert.not_before = 0.0
                 # Unless it is being posted. What was stored before the clock was set forward may be due already by it.
-                if 0 < alert.attempts == alert.posts - alert.extras and not alert.set_forward:
-                    alert.due_at = min(alert.due_at, now + self.poll_seconds)
+                if alert.attempts > 0 and not alert.set_forward:
+                    alert.due_at = min(alert.due_at, max(now, alert.posted_at + HANG_SECONDS))
 
     def _waiting(self, check_id: str) -> Iterator[Told]:
         return (alert for alert in self.open.values() if alert.check_id == check_id)
@@ -375,10 +384,8 @@ class Model:
         # whose owner gave up, which a server makes when it is no longer suspended.
         is_touched = check is not None and (check.touched_at >= alert.recorded_at or len(check.repeats) > 1)
         is_dropped = outage is None or outage.newest != alert.id or is_touched
-        is_reminder = alert.type == "check.reminder"
-        self.require(
-            check is None or check.may_be_gone or (is_reminder and is_dropped), "an alert is lost", (alert, check)
-        )
+        may_go = alert.is_taken_back or (alert.type == "check.reminder" and is_dropped)
+        self.require(check is None or check.may_be_gone or may_go, "an alert is lost", (alert, check))
 
     def require_in_order(self, waiting: Iterable[tuple[str, str]]) -> None:
         """A reminder waits alone. `waiting` has the check's id and the type of each alert of an outage that waits."""
@@ -395,11 +402,8 @@ class Model:
 
     # What receivers get.
 
-    def began(self, alert_id: str, now: float, process: str) -> None:
-        """A check's alerts go out in order, and none of a check that is gone.
-
-        One that others wait behind may be tried before its time, but not as long as its receiver has asked for more.
-        """
+    def began(self, alert_id: str, now: float, host: str) -> None:
+        """A check's alerts go out in order, and none of a check that is gone."""
         alert = self.alerts.get(alert_id)
         self.require(alert is not None, "an alert goes out that is not recorded", alert_id)
         self.require(not alert.is_finished, "an alert goes out again that is finished", alert)
@@ -407,18 +411,18 @@ class Model:
         may_have_moved = check is not None and check.asked_changes + check.lost_changes > 0
         early = alert.not_before - now
         is_early = early > JITTER_SECONDS and not may_have_moved
-        if is_early:
-            is_followed = any(other.seq > alert.seq and other.type != "check.test" for other in self._waiting(check.id))
-            is_asked = now < alert.posted_at + alert.asked_seconds - JITTER_SECONDS
-            # A brief one that took too long is made again as a long one.
-            since_extra = now - self._extra_at.get((alert.check_id, process), -inf)
-            was_extra = HANG_SECONDS < since_extra < EXTRA_SECONDS - JITTER_SECONDS
-            may_be = is_followed and not is_asked and not was_extra
-            self.require(may_be, f"an alert is tried again {early:.0f} s too early", alert)
-            self._extra_at[alert.check_id, process] = now
-            alert.extras += 1
+        self.require(not is_early, f"an alert is tried again {early:.0f} s too early", alert)
         alert.posts, alert.set_back, alert.set_forward = alert.posts + 1, 0.0, 0.0
         alert.asked_seconds = 0
+        self._require_turn(alert, check, now)
+        if alert.posts == 1:
+            self._first_posts[check.key if check is not None else ""].append(now)
+            self._first_posts[host].append(now)
+        # The next attempt is due when this one has ended, however it ends.
+        alert.due_at = max(alert.due_at, now + HANG_SECONDS)
+        alert.posted_at = now
+
+    def _require_turn(self, alert: Told, check: Known | None, now: float) -> None:
         gone_at = None if check is None else check.gone_at
         self.require(
             gone_at is None or now < gone_at + PING_SECONDS, "an alert of a check goes out that is gone", alert
@@ -436,13 +440,6 @@ class Model:
                 break
             is_before = other.check_id == alert.check_id and (other.type == "check.test") == is_test
             self.require(not is_before, "an alert goes out before an earlier one of its check", (alert, other))
-        if alert.posts == 1:
-            self._first_posts[alert.check_id].append(now)
-        if alert.posts == 1 or alert.type == "check.reminder":
-            self._first_posts[check.key if check is not None else ""].append(now)
-        # The next attempt is due when this one has ended, however it ends.
-        alert.due_at = max(alert.due_at, now + HANG_SECONDS)
-        alert.posted_at = now
 
     def met(self, alert_id: str, host: str, is_steady: bool) -> None:
         """What a post has met: a receiver that answers at once, or one that does not."""
@@ -459,6 +456,7 @@ class Model:
             alert.due_at += max(0.0, -seconds)
             alert.set_back += max(0.0, -seconds)
             alert.set_forward += max(0.0, seconds)
+            alert.aged += max(0.0, seconds)
             alert.not_before = 0.0
         for check in self.checks.values():
             if seconds > 0:
@@ -466,6 +464,8 @@ class Model:
             else:
                 # How far it moves back depends on who listened then.
                 check.snoozed_until_most = inf if check.snoozed_until_most else 0.0
+                # A snooze that had ended may hold the clock again, for as long.
+                check.is_clock_of_snooze |= check.snoozed_until_most > 0
 
     def slept(self, seconds: float) -> None:
         """Waits are by the monotonic clock, which stands still meanwhile: a retry may be later by as much."""
@@ -491,8 +491,11 @@ class Model:
         self._require_snooze(check, row, now, wall)
         is_settled = self.calm_since + self._near < now
         # A ping that is stored already, and not answered yet, has started the clock too.
-        if check.is_blurred or check.under_way or check.asked_pings or check.is_clock_of_snooze or not is_settled:
-            return
+        is_unsure = check.is_blurred or check.under_way or check.asked_pings or check.is_clock_of_snooze
+        if is_settled and not is_unsure:
+            self._require_credit(check, row, now, outage)
+
+    def _require_credit(self, check: Known, row: Mapping[str, Any], now: float, outage: Told | None) -> None:
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
         decided_at, until = (now, now) if outage is None else (outage.decided_at, outage.recorded_at)
         if outage is not None and row["overdue_reason"] == "failed":
@@ -524,7 +527,8 @@ class Model:
     def require_in_time(self, now: float, deliverer: str | None, host_of: dict[str, str | None]) -> None:
         """Nobody is starved: each alert goes out within its time while nothing is wrong.
 
-        To a receiver that answers at once, however many wait for others that do not.
+        To a receiver that answers at once, however many wait for others that do not. `host_of` has the host of each
+        check.
         """
         seen: set[tuple[str, bool]] = set()
         at_host: dict[str | None, int] = {}
@@ -543,25 +547,23 @@ class Model:
             allowed = MARGIN + (0.0 if is_steady else HANG_SECONDS * at_host[host])
             if alert.recorded_by != deliverer:
                 allowed += self.poll_seconds
-            if self._posts(alert.check_id, now, HOUR) >= MOST_IN_AN_HOUR - 1:
-                allowed += HELD_SECONDS
             key = None if check is None else check.key
-            if self._posts_of_key(key, now, HOUR) >= MOST_OF_KEY - 1:
+            is_full = self._posts_of_key(key, now) >= MOST_OF_KEY - 1
+            if is_full or self._posts(host or "", now) >= MOST_TO_HOST - 1:
                 allowed += HOUR
-            if alert.type == "check.reminder" and self._posts_of_key(key, now, KEPT_SECONDS) >= MOST_OF_KEY // 2 - 1:
-                continue  # outages use up the room, for as long as they go on
             self.require(late <= allowed, f"an alert waits for {late:.0f} s, up to {allowed:.0f} s are allowed", alert)
 
-    def _posts_of_key(self, key: str | None, now: float, seconds: float) -> int:
-        """Those in that time, with all of checks whose creation was not answered: any key may be theirs."""
+    def _posts_of_key(self, key: str | None, now: float) -> int:
+        """Those in an hour, with all of checks whose creation was not answered: any key may be theirs."""
         keys = list(self._first_posts) if key is None else [key]
-        return max((self._posts(name, now, seconds) for name in keys), default=0) + self._posts("", now, seconds)
+        return max((self._posts(name, now) for name in keys), default=0) + self._posts("", now)
 
-    def _posts(self, name: str, now: float, seconds: float) -> int:
+    def _posts(self, name: str, now: float) -> int:
         posts = self._first_posts[name]
-        while posts and posts[0] < now - KEPT_SECONDS:
+        # Of two hours: the hour of a limit has its own begin.
+        while posts and posts[0] < now - 2 * HOUR:
             posts.popleft()
-        return sum(posted_at >= now - seconds for posted_at in posts)
+        return len(posts)
 
     def require_removed(self, key: str, now: float) -> None:
         late = now - max(self.revoked[key], self.calm_since)

@@ -1,11 +1,12 @@
 """The receivers of alerts, and what a post to one of them meets."""
 
+import json
 import random
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from cardbeat.heartbeat.outbox.alert import Outcome
-from cardbeat.heartbeat.webhooks.permit import Permit, Postponed
+from cardbeat.heartbeat.alerts.limits import POST_SECONDS, Postponed, Run
+from cardbeat.heartbeat.alerts.message import Outcome
 from tests.simulation import scheduler
 
 ANSWERS = {
@@ -36,15 +37,16 @@ class Network:
         self.doing = dict.fromkeys(hosts, "takes")
         self.began: Callable[[str, str], None] = lambda _id, _url: None
         self.met: Callable[[str, str, str], None] = lambda _id, _url, _does: None
-        self.received: Callable[[str, str, str], None] = lambda _id, _url, _does: None
+        self.received: Callable[[str, str, str, int], None] = lambda _id, _url, _does, _outages: None
 
-    def post(self, url: str, headers: Mapping[str, str], _body: bytes, permit: Permit) -> Outcome:
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, attempt: Run) -> Outcome:
         """As `Sender.post`. Raises `Postponed` as that does."""
         host = urlsplit(url).hostname or ""
         # Each host has one address.
-        if not permit.enter(host):
+        if not attempt.enter(host):
             raise Postponed
         identity = headers["webhook-id"]
+        outages = json.loads(body)["data"].get("outages", 0)
         self.began(identity, url)
         self._sleep(self.luck.uniform(0.005, 0.1))
         does = self.doing.get(host, "takes")
@@ -55,12 +57,10 @@ class Network:
         if does == HANGS:
             # It has it, or has not; the answer never comes.
             if self.luck.random() < 0.5:
-                self.received(identity, url, does)
-            self._sleep(permit.seconds)
-            if permit.is_brief:
-                raise Postponed
+                self.received(identity, url, does, outages)
+            self._sleep(POST_SECONDS)
             return LATE
-        self.received(identity, url, does)
+        self.received(identity, url, does, outages)
         self._sleep(self.luck.uniform(0.005, 0.1))
         return ANSWERS[does]
 

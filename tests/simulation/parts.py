@@ -9,12 +9,11 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from cardbeat import service
-from cardbeat.database.schema import BASELINE
 from cardbeat.errors import Refusal
-from cardbeat.heartbeat.delivery.delivery import Delivery
-from cardbeat.heartbeat.removal import Removal
+from cardbeat.heartbeat.alerts.delivery import Delivery
+from cardbeat.heartbeat.tidy import Tidy
 from cardbeat.host.descriptors import Shares
-from cardbeat.web.exchange import Exchange
+from cardbeat.web.router import Router
 from tests.simulation import scheduler
 from tests.simulation.machine import Front, Nothing
 
@@ -24,21 +23,19 @@ if TYPE_CHECKING:
 
 def replace_parts(world: "World") -> None:
     """For a world that is about to run."""
-    for name in ("Store", "CardRoutes", "OpenApiRoutes", "PageRoutes"):
+    for name in ("Store", "CardRoutes", "DescriptionRoutes", "PageRoutes"):
         setattr(service, name, Nothing)
-    service.DrawingProcess = Nothing  # type: ignore[assignment, misc]
+    service.Painter = Nothing  # type: ignore[assignment, misc]
     service.new_sender = lambda *_: world.network  # type: ignore[assignment, return-value]
     service.HttpServer = _server  # type: ignore[assignment, misc]
     service.on_stop_signals = _on_stop_signals
+    service.wake_on_signals = lambda _: None
     service.Delivery = partial(Delivery, poll_seconds=world.poll_seconds)  # type: ignore[assignment, misc]
-    service.Removal = partial(Removal, poll_seconds=world.poll_seconds)  # type: ignore[assignment, misc]
+    service.Tidy = partial(Tidy, poll_seconds=world.poll_seconds)  # type: ignore[assignment, misc]
     _set("POLL_SECONDS", world.poll_seconds)
-    _set("LOCK_POLL_SECONDS", 0.25)
     _lengthen("LOOK_SECONDS", world.sweep_seconds / 3)
-    # An alert is kept in memory for longer than the interval at which the others are read.
-    _lengthen("READ_AGAIN_SECONDS", world.poll_seconds)
-    _lengthen("KEPT_SECONDS", 2 * world.poll_seconds)
-    _set("shares", lambda: Shares(couriers=world.options["couriers"]))
+    _lengthen("REPAIR_SECONDS", 10 * world.poll_seconds)
+    _set("shares", lambda: Shares(senders=world.options["senders"]))
     _set("read_text", _read_text)
     logging.getLogger("cardbeat").setLevel(logging.WARNING)
     logger = logging.getLogger()
@@ -63,8 +60,8 @@ class _Log(logging.Handler):
             self._world.scheduler.failure = self._world.scheduler.failure or error
 
 
-def _server(front: Front, exchange: Exchange, *_: Any) -> Front:
-    front.router = exchange.router
+def _server(front: Front, router: Router, *_: Any, **__: Any) -> Front:
+    front.router = router
     return front
 
 
@@ -81,7 +78,7 @@ def _set(name: str, value: Any) -> None:
     modules = [module for own, module in sys.modules.items() if own.startswith("cardbeat.") and hasattr(module, name)]
     assert modules, f"nothing in the product is called {name} any more"
     for module in modules:
-        if name == "read_text" and module.__name__ == "cardbeat.resources":
+        if name == "read_text" and module.__name__ == "cardbeat.files":
             continue
         _ORIGINAL.setdefault(name, getattr(module, name))
         setattr(module, name, value)
@@ -90,28 +87,12 @@ def _set(name: str, value: Any) -> None:
 def _lengthen(name: str, seconds: float) -> None:
     """What is done every so often in the product is done as often in relation to the sweeps."""
     for own, module in sys.modules.items():
-        if own.startswith("cardbeat.heartbeat.") and hasattr(module, name):
+        if own.startswith(("cardbeat.database.", "cardbeat.heartbeat.")) and hasattr(module, name):
             usual = _ORIGINAL.setdefault(f"{own}.{name}", getattr(module, name))
             setattr(module, name, max(usual, seconds))
 
 
-def _read_text(name: str) -> str:
-    """A resource; a server that was upgraded finds further scripts of the schema."""
-    text = _resource(name)
-    if text is not None:
-        return text
-    current = scheduler.SCHEDULER.current
-    number = int(name.rpartition("/")[2].removesuffix(".sql"))
-    missing = next(it for it in range(BASELINE, number + 1) if _resource(f"database/sqlite/{it:03}.sql") is None)
-    if current is None or number >= missing + current.process.own["server"].schema:
-        raise FileNotFoundError(name)
-    return f"CREATE TABLE upgrade_{number} (x INTEGER) STRICT"
-
-
 @lru_cache(None)
-def _resource(name: str) -> str | None:
-    """The text of one, which servers that start again and again would read as often; None where there is none."""
-    try:
-        return str(_ORIGINAL["read_text"](name))
-    except OSError:
-        return None
+def _read_text(name: str) -> str:
+    """The text of a resource, which servers that start again and again would read as often."""
+    return str(_ORIGINAL["read_text"](name))

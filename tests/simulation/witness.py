@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+from urllib.parse import urlsplit
 
 from tests.simulation.disk import Connection, Disk
 from tests.simulation.machine import Machine
@@ -13,12 +14,8 @@ SAMPLE = 60
 SAMPLE_OF_GONE = 10
 """As many are looked for that should be there no more."""
 
-_NEW = "SELECT id, seq, check_id, type, ping_count, outage, created_at, outages FROM alerts WHERE seq > ? ORDER BY seq"
-_PENDING = (
-    "SELECT seq, id, check_id, type, ping_count, outage, outages, created_at, attempts, next_attempt_at"
-    " FROM alerts"
-    " WHERE state = 'pending'"
-)
+_NEW = "SELECT id, seq, check_id, type, ping_count, outage, created_at FROM alerts WHERE seq > ? ORDER BY seq"
+_PENDING = "SELECT seq, check_id, type, outage, outages, attempts, next_attempt_at FROM alerts WHERE state = 'pending'"
 _UNTOLD = (
     "SELECT id, outage FROM checks WHERE status = 'overdue' AND webhook_url IS NOT NULL AND NOT EXISTS (SELECT 1"
     " FROM alerts WHERE check_id = checks.id AND outage = checks.outage AND type = 'check.overdue')"
@@ -40,7 +37,7 @@ class Witness:
         self.recorded = 0
         self.overdue = 0
         self.reminders = 0
-        self.merged = 0
+        self.taken_back = 0
         self.commits = 0
 
     def close(self) -> None:
@@ -62,11 +59,10 @@ class Witness:
         now = self._scheduler.now
         self._compare_alerts("nobody", now)
         self._require_told()
-        hosts = dict(
-            self._rows(
-                "SELECT id, webhook_url FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE state = 'pending')"
-            )
+        rows = self._rows(
+            "SELECT id, webhook_url FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE state = 'pending')"
         )
+        hosts = {check_id: urlsplit(url or "").hostname for check_id, url in rows}
         self._model.require_in_time(now, deliverer, hosts)
         self._require_swept(now)
         self._require_removed(now)
@@ -96,22 +92,22 @@ class Witness:
             self.recorded += 1
             self.overdue += row["type"] == "check.overdue"
             self.reminders += row["type"] == "check.reminder"
-            *facts, outages = row
-            self._model.recorded(Told(*facts, decided_at, now, recorded_by, now, outages))
+            self._model.recorded(Told(*row, decided_at, now, recorded_by, now))
         pending = {row["seq"]: row for row in self._rows(_PENDING)}
-        for told in list(self._model.open.values()):
-            row = pending.get(told.seq)
-            if row is not None and (row["type"], row["outage"]) != (told.type, told.outage):
-                facts = (row[name] for name in ("id", "seq", "check_id", "type", "ping_count", "outage"))
-                merged = Told(*facts, int(wall), decided_at, now, recorded_by, now, row["outages"])
-                self._model.merged(told, merged, row["created_at"], self._may_be_low(now))
-                self.merged += 1
+        self._compare_pending(pending, now, wall)
+        waiting = [(row["check_id"], row["type"]) for row in pending.values() if row["outage"] is not None]
+        self._model.require_in_order(waiting)
+        self._model.require_counted({row["check_id"]: row["outages"] for row in pending.values() if row["outages"]})
+
+    def _compare_pending(self, pending: dict[int, sqlite3.Row], now: float, wall: float) -> None:
         gone = []
         for seq, told in self._model.open.items():
             row = pending.get(seq)
             if row is None:
                 gone.append(told)
-            elif row["attempts"] != told.attempts:
+            elif row["attempts"] < told.attempts:
+                self._model.hurried(told, now)
+            elif row["attempts"] > told.attempts:
                 told.attempts = row["attempts"]
                 self._model.tried(told, row["next_attempt_at"] - wall)
                 # The wait begins when the result is recorded, which on a disk in trouble is long after the post. What
@@ -119,15 +115,10 @@ class Witness:
                 waits_until = row["next_attempt_at"] + told.set_forward
                 told.due_at = now + waits_until - wall + now - told.posted_at
         for told in gone:
+            self.taken_back += self._model.is_taken_back(told)
             del self._model.open[told.seq]
             self._let_next_go(told, now)
             self._require_reason(told, now)
-        waiting = [(row["check_id"], row["type"]) for row in pending.values() if row["outage"] is not None]
-        self._model.require_in_order(waiting)
-
-    def _may_be_low(self, now: float) -> bool:
-        """Whether the disk is nearly full, or was a moment ago."""
-        return now < self._model.calm_since + 60
 
     def _let_next_go(self, told: Told, now: float) -> None:
         """The alert behind a finished one is due from now on."""

@@ -33,62 +33,68 @@ LINES = 600
 """Of what happened last, how much is shown with a failure."""
 
 
+def drawn_options(luck: random.Random) -> dict[str, Any]:
+    return {
+        "sweep_seconds": luck.choice(SWEEPS),
+        "poll_seconds": luck.choice(POLLS),
+        "servers": 1,
+        "checks": int(10 ** luck.uniform(1, 3)),
+        "owners": 3,
+        "preemption": luck.choice((0.0, 0.01)),
+        "senders": luck.choice((16, 64)),
+        "sweeps_between_faults": luck.choice((3, 8, 24)),
+        # Between two jumps of the clock beside those among the faults; 0 for none of these.
+        "sweeps_between_jumps": 0,
+        "sweeps_between_revocations": 75,
+        # Of so many posts the check has another URL before they end, and of so many revocations the
+        # server crashes before they are done: both would be too rare else.
+        "moved_meanwhile": 0.02,
+        "crashed_meanwhile": 0.1,
+    }
+
+
 class World:
-    """`options` fix what is drawn from the seed otherwise; their names are those of `drawn` below."""
+    """`options` fix what is drawn from the seed otherwise, by the names of `drawn_options`."""
 
     def __init__(self, seed: int, **options: Any) -> None:
         self.seed = seed
-        self.luck = luck = random.Random(seed)
-        random.seed(luck.random())
-        drawn = {
-            "sweep_seconds": luck.choice(SWEEPS),
-            "poll_seconds": luck.choice(POLLS),
-            "servers": luck.choice((1, 2, 2)),
-            "checks": int(10 ** luck.uniform(1, 3)),
-            "owners": 3,
-            "preemption": luck.choice((0.0, 0.01)),
-            "couriers": luck.choice((16, 64)),
-            "sweeps_between_faults": luck.choice((3, 8, 24)),
-            # Between two jumps of the clock beside those among the faults; 0 for none of these.
-            "sweeps_between_jumps": 0,
-            "sweeps_between_revocations": 75,
-            # Of so many posts the check has another URL before they end, and of so many revocations the server crashes
-            # before they are done: both would be too rare else.
-            "moved_meanwhile": 0.02,
-            "crashed_meanwhile": 0.1,
-        }
-        self.options = drawn | options
+        self.luck = random.Random(seed)
+        random.seed(self.luck.random())
+        self.options = drawn_options(self.luck) | options
         self.sweep_seconds: float = self.options["sweep_seconds"]
         # A sweep takes longer to be late than a poll.
         self.poll_seconds = max(self.options["poll_seconds"], self.sweep_seconds / 2)
         self.settle_seconds = 10 * self.sweep_seconds
-        self.scheduler = Scheduler(luck, self.options["preemption"])
-        scheduler.use(self.scheduler)
+        self.counts: Counter[str] = Counter()
+        self.owners: list[Owner] = []
+        self.jobs: dict[str, Job] = {}
+        """By the ids of their checks."""
+        self.deliverer: str | None = None
         self._hash = hashlib.blake2b(digest_size=8)
         self._lines: deque[str] = deque(maxlen=LINES)
-        self.counts: Counter[str] = Counter()
+        self._silent_since: float | None = 0.0
+        self._build()
+        self.servers = [self._server(f"server{n}") for n in range(self.options["servers"])]
+        gap_seconds = max(600.0, self.sweep_seconds * self.options["sweeps_between_faults"])
+        self.faults = Faults(self, gap_seconds)
+        replace_parts(self)
+
+    def _build(self) -> None:
+        """The machine, its disk and network, and those who watch them."""
+        self.scheduler = Scheduler(self.luck, self.options["preemption"])
+        scheduler.use(self.scheduler)
         self.model = Model(self.sweep_seconds, self.poll_seconds)
         self.machine = Machine(self.scheduler)
         machine.use(self.machine)
         self._parent = tempfile.mkdtemp(prefix="cardbeat-simulation-", dir=_memory())
-        self.disk = Disk(Path(self._parent, "data"), luck)
+        self.disk = Disk(Path(self._parent, "data"), self.luck)
         disk.use(self.disk)
-        self.witness = Witness(self.scheduler, self.disk, self.machine, self.model, luck)
+        self.witness = Witness(self.scheduler, self.disk, self.machine, self.model, self.luck)
         self.disk.committed = self._watched(self.witness.committed)
-        self.network = Network(luck, HOSTS)
-        self.network.began, self.network.met = self._watched(self._began), self._watched(self._met)
+        self.network = Network(self.luck, HOSTS)
+        self.network.began = self._watched(self._began)
+        self.network.met = self._watched(self._met)
         self.network.received = self._watched(self._received)
-        self.schema = 0
-        self.deliverer: str | None = None
-        self._silent_since: float | None = 0.0
-        self._is_retried = False
-        self.servers = [self._server(f"server{number}") for number in range(self.options["servers"])]
-        self.owners: list[Owner] = []
-        self.jobs: dict[str, Job] = {}
-        """By the ids of their checks."""
-        gap_seconds = max(600.0, self.sweep_seconds * self.options["sweeps_between_faults"])
-        self.faults = Faults(self, gap_seconds)
-        replace_parts(self)
 
     @property
     def now(self) -> float:
@@ -177,14 +183,11 @@ class World:
         )
         is_unheard = not listening or self.machine.is_asleep
         is_silent = is_unheard or self.disk.trouble is not None or blocks
-        self._is_retried |= is_silent and not is_unheard
         if is_silent and self._silent_since is None:
             self._silent_since = self.now
         elif not is_silent and self._silent_since is not None:
-            silent = Trouble(
-                self._silent_since, self.now, silent=self.now - self._silent_since, is_retried=self._is_retried
-            )
-            self._silent_since, self._is_retried = None, False
+            silent = Trouble(self._silent_since, self.now, silent=self.now - self._silent_since)
+            self._silent_since = None
             self.model.troubles.add(silent)
         is_calm = not is_silent and len(listening) == len(self.servers) and self.disk.pace == BRIEF
         if not is_calm:
@@ -199,8 +202,6 @@ class World:
         return server
 
     def _changed(self, server: Server) -> None:
-        if server.is_listening:
-            self.model.troubles.add(Trouble(self.now, self.now, has_start=True))
         self.look()
 
     def _service(self, front: Front) -> Any:
@@ -229,7 +230,7 @@ class World:
         self.count("posts")
         self.deliverer = self.scheduler.own_thread().process.name
         self.note("post", alert_id, url)
-        self.model.began(alert_id, self.now, self.deliverer)
+        self.model.began(alert_id, self.now, urlsplit(url).hostname or "")
         job = self.jobs.get(self.model.alerts[alert_id].check_id)
         if job is not None and self.luck.random() < self.options["moved_meanwhile"]:
             self.scheduler.after(self.luck.uniform(0, 0.2), job.owner.move_now, job)
@@ -238,12 +239,13 @@ class World:
         self.count(f"posts that met a receiver that {does}" if does != "takes" else "posts that were taken")
         self.model.met(alert_id, urlsplit(url).hostname, does in STEADY)
 
-    def _received(self, alert_id: str, url: str, does: str) -> None:
+    def _received(self, alert_id: str, url: str, does: str, outages: int) -> None:
         alert = self.model.alerts[alert_id]
         alert.asked_seconds = ASKED_SECONDS.get(does, 0)
         alert.due_at = max(alert.due_at, self.now + alert.asked_seconds)
         if does == "takes":
             alert.is_taken = True
+            self.model.told_outages(alert_id, outages)
         elif does == "is gone":
             alert.gone_from.add(url)
 

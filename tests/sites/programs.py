@@ -1,18 +1,15 @@
 """Sites of one page and a front page, made by the programs themselves or, where it says so, by what they escape with.
 
-Each takes a folder, the recipe, and what the page and the site are called; it gives the HTML of the two pages.
+Each takes a folder, the recipe, and what the page and the site are called; it gives the HTML of the two pages,
+of which the front page has no title of its own.
 """
 
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-from tests.sites.recipes import Recipe
 
 
 class Texts(NamedTuple):
@@ -23,22 +20,17 @@ class Texts(NamedTuple):
     author: str | None = None
     tag: str | None = None
 
-    def written(self) -> dict[str, str]:
+    def written(self):
         """The texts that there are, by name."""
         return {name: text for name, text in self._asdict().items() if text is not None}
 
 
 HOST = "blog.example"
 SITE_URL = f"https://{HOST}"
-
-
-Made = tuple[str, str]
-"""The HTML of the page and of the front page, which has no title of its own."""
-
 HEAD = "<!doctype html>\n<html><head>{}</head><body></body></html>\n"
 
 
-def run(folder: Path, *command: str | Path, stdin: str = "") -> str:
+def run(folder, *command, stdin=""):
     program = shutil.which(command[0], path=None)
     if program is None:
         pytest.fail(f"These tests run {command[0]}, and there is none: .ci/run installs it")
@@ -49,14 +41,14 @@ def run(folder: Path, *command: str | Path, stdin: str = "") -> str:
     return ran.stdout
 
 
-def write(folder: Path, files: Mapping[str, str]) -> None:
+def write(folder, files):
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
 
-def hugo(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+def hugo(folder, recipe, page, site):
     layout = HEAD.format(recipe.written(behind="put"))
     config = {"baseURL": f"{SITE_URL}/", "title": site.title or "", "params": {"description": site.description}}
     head = {**page.written(), "tags": [page.tag, "another"] if page.tag else []}
@@ -74,7 +66,7 @@ def hugo(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     return (folder / "public/post/index.html").read_text(), (folder / "public/index.html").read_text()
 
 
-def eleventy(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+def eleventy(folder, recipe, page, site):
     """`node_modules` must be in the folder."""
     write(
         folder,
@@ -98,10 +90,10 @@ puts Liquid::Template.parse(text, error_mode: :strict).render!(variables)
 """
 
 
-def jekyll(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+def jekyll(folder, recipe, page, site):
     """By Liquid, whose filters these are; Jekyll adds none of them."""
 
-    def rendered(page: Mapping[str, str]) -> str:
+    def rendered(page):
         variables = {"page": page, "site": {**site.written(), "url": SITE_URL}}
         return HEAD.format(run(folder, "ruby", "-e", LIQUID, stdin=json.dumps([variables, recipe.text])))
 
@@ -113,15 +105,17 @@ STRICT = "<?php set_error_handler(function ($kind, $text) { throw new ErrorExcep
 PHP = "<?php extract(json_decode(stream_get_contents(STDIN), true)) ?>\n"
 
 
-def php(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+def php(folder, recipe, page, site):
     write(folder, {"page.php": STRICT + PHP + HEAD.format(recipe.text)})
-    page_html, site_html = (run(folder, "php", "page.php", stdin=json.dumps(texts.written())) for texts in (page, site))
-    return page_html, site_html
+    return [run(folder, "php", "page.php", stdin=json.dumps(texts.written())) for texts in (page, site)]
 
 
 WORDPRESS = r"""<?php
 [$is_page, $page, $site] = json_decode(stream_get_contents(STDIN), true);
-function add_action($hook, $action) { assert($hook === 'wp_head'); $GLOBALS['action'] = $action; }
+function add_action($hook, $action, $priority = 10) {
+    assert([$hook, $priority] === ['wp_head', 1]);
+    $GLOBALS['action'] = $action;
+}
 function is_singular() { return $GLOBALS['is_page']; }
 function is_single() { return $GLOBALS['is_page']; }
 function home_url() { return 'https://blog.example/home'; }
@@ -156,11 +150,11 @@ function esc_url($url) {
 may hold, and line breaks also where they are percent-encoded, and writes `&` and `'` as numeric references."""
 
 
-def wordpress(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+def wordpress(folder, recipe, page, site):
     """By PHP, with stand-ins for WordPress's functions."""
     write(folder, {"functions.php": f"{STRICT}{WORDPRESS}\n{recipe.text}\n$action();\n"})
 
-    def rendered(is_page: bool) -> str:
+    def rendered(is_page):
         sent = json.dumps([is_page, page.written(), site.written()])
         return HEAD.format(run(folder, "php", "functions.php", stdin=sent))
 
@@ -189,13 +183,12 @@ console.log(JSON.stringify(pages.map((texts) => metas(card(texts)))));
 """What Next.js makes of a page's metadata: elements that React writes."""
 
 
-def next_js(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+def next_js(folder, recipe, page, site):
     """By React, with a stand-in for Next.js's list of elements. `node_modules` must be in the folder."""
     files = {recipe.written(behind="it as"): recipe.text, "page.js": NEXT, "package.json": '{"type": "module"}'}
     write(folder, files)
     made = run(folder, "node", "page.js", stdin=json.dumps([page.written(), site.written()]))
-    page_html, site_html = map(HEAD.format, json.loads(made))
-    return page_html, site_html
+    return [HEAD.format(metas) for metas in json.loads(made)]
 
 
 ASTRO = """
@@ -214,19 +207,17 @@ console.log(JSON.stringify(made));
 it writes `&` and `"` in them as numeric references, and web addresses as they are."""
 
 
-def astro(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+def astro(folder, recipe, page, site):
     """By the component's script itself, with a stand-in for Astro's escaping."""
     _, script, markup = recipe.text.split("---\n")
     markup = markup.replace("={", '="${attribute(').replace("}>", ')}">')
     markup = markup.replace("{title && <>", "${title ? `").replace("</>}", '` : ""}')
     write(folder, {"page.mjs": ASTRO.replace("SCRIPT", script).replace("MARKUP", markup)})
-    page_html, site_html = map(
-        HEAD.format, json.loads(run(folder, "node", "page.mjs", stdin=json.dumps([page.written(), site.written()])))
-    )
-    return page_html, site_html
+    made = run(folder, "node", "page.mjs", stdin=json.dumps([page.written(), site.written()]))
+    return [HEAD.format(metas) for metas in json.loads(made)]
 
 
-PROGRAMS: dict[str, Callable[[Path, Recipe, Texts, Texts], Made]] = {
+PROGRAMS = {
     "Hugo": hugo,
     "Eleventy": eleventy,
     "Astro": astro,

@@ -4,13 +4,12 @@ import json
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.artifact import ROOT
 from tests.documentation import DOCS
+from tests.unit.site.standard import judged
 
 ADDRESS = "https://cards.example.com/"
 KEY = "sk_..."
@@ -23,12 +22,12 @@ class Recipe(NamedTuple):
     where: str
     text: str
 
-    def written(self, *, behind: str) -> str:
+    def written(self, *, behind):
         """The code in the sentence on where the recipe goes that follows these words."""
         return re.search(rf"{behind} `([^`]+)`", self.where)[1]
 
 
-def documented_recipes() -> dict[str, Recipe]:
+def documented_recipes():
     """By the name of the program."""
     return {name: Recipe(where, text) for name, where, text in _RECIPE.findall(DOCS["recipes"])}
 
@@ -43,7 +42,7 @@ console.log(JSON.stringify([Object.fromEntries(recipes), imageLines(cardUrl(addr
 """
 
 
-def builder_recipes(folder: Path, card: dict[str, str], key: str = KEY) -> tuple[dict[str, Recipe], str]:
+def builder_recipes(folder, card, key = KEY):
     """What the builder's own scripts give for this card: the recipes, and the lines for one page in HTML."""
     for name in ("card.js", "recipes.js"):
         shutil.copy(ROOT / "cardbeat" / "pages" / "builder" / name, folder)
@@ -55,27 +54,15 @@ def builder_recipes(folder: Path, card: dict[str, str], key: str = KEY) -> tuple
     return {name: Recipe(*recipe) for name, recipe in recipes.items()}, lines
 
 
-class _Metas(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, str]] = []
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        values = dict(attributes)
-        if tag == "meta" and "content" in values:
-            self.found.append((values.get("property") or values.get("name") or "", values["content"] or ""))
-
-
-def metas(html: str) -> dict[str, str]:
+def metas(html):
     """The metas of a page; each that is there must be there once."""
-    parser = _Metas()
-    parser.feed(html)
-    names = [name for name, _ in parser.found]
-    assert len(set(names)) == len(names), html
-    return dict(parser.found)
+    _, _, found = judged(f"\ufeff{html}".encode(), scripting=True)
+    found.pop("", None)  # that of a charset
+    assert {len(contents) for contents in found.values()} <= {1}, html
+    return {name: contents[0] for name, contents in found.items()}
 
 
-def texts_of(url: str) -> dict[str, str]:
+def texts_of(url):
     """The query of a card's address, each name in it once, without those that have no value."""
     pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
     assert len(dict(pairs)) == len(pairs), url

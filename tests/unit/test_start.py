@@ -3,18 +3,14 @@
 import subprocess
 import sys
 
-import pytest
-
-from cardbeat.host import pillow
 from tests.artifact import ROOT
 
 DRAWS = {"PIL.Image", "cardbeat.cards.drawing.render"}
 """Modules that another process loads."""
 
 LATER = {
-    "cardbeat.heartbeat.webhooks.post",
-    "cardbeat.heartbeat.webhooks.receivers",
-    "cardbeat.openapi.document",
+    "cardbeat.heartbeat.alerts.post",
+    "cardbeat.heartbeat.alerts.receivers",
     "cardbeat.pages.markdown",
     "cardbeat.pages.reference",
     "cardbeat.vendor.mistune.markdown",
@@ -27,20 +23,22 @@ from pathlib import Path
 from cardbeat.commands import serve
 from cardbeat.config import Config
 from cardbeat.host import pillow
-from cardbeat.service import Service, _load
+from cardbeat.service import Service
 from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
-assert pillow.problem() is None
+pillow.require()
 service = Service(Config(port=0, data=Path(sys.argv[1])), Listener("127.0.0.1", 0), Loop())
 print(*sys.modules)
-service._loading.function(*service._loading.args)
+service.loading.function(*service.loading.args)
 print(*sys.modules)
-print(service._drawing_process._process.poll())
+print(service.painter.start().poll())
 service.close()
 """
 
 
-def test_a_server_starts_without_what_only_cards_posts_and_the_description_need_and_then_loads_it(tmp_path):
+def test_a_server_starts_without_what_no_first_answer_needs_and_then_loads_it(
+    tmp_path,
+):
     command = [sys.executable, "-c", START, tmp_path / "data"]
     first, then, ended = subprocess.run(
         command, cwd=ROOT, check=True, capture_output=True, text=True
@@ -53,7 +51,9 @@ def test_a_server_starts_without_what_only_cards_posts_and_the_description_need_
 
 def test_the_version_is_printed_without_a_parser():
     code = "import sys; from cardbeat.cli import main; main(['--version']); print('argparse' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
     assert ran.stdout.splitlines()[1] == "False"
 
 
@@ -61,23 +61,7 @@ def test_a_card_is_drawn_without_what_makes_dataclasses(tmp_path):
     """Importing it and making a class with it take longer than drawing the card."""
     command = ["card", "--title", "x", "--output", str(tmp_path / "x.png")]
     code = f"import sys; from cardbeat.cli import main; main({command}); print('dataclasses' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
     assert ran.stdout.strip() == "False"
-
-
-def test_a_pillow_that_can_not_be_loaded_is_found_before_the_first_answer(monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL._imagingft", None)
-    monkeypatch.delattr("PIL._imagingft", raising=False)
-    problem = pillow.problem()
-    assert problem is not None
-    assert "can't be loaded" in problem
-
-
-@pytest.mark.parametrize("second", [0, 951_782_399, 1_795_000_000])
-def test_the_date_is_that_of_http(second):
-    import time
-    from email.utils import formatdate
-
-    from cardbeat.web.loop import _DATE
-
-    assert time.strftime(_DATE, time.gmtime(second)) == formatdate(second, usegmt=True)

@@ -1,10 +1,12 @@
 """From a `Card` to a PNG.
 
-Begin with `render`. `templates` and `page` lay out the texts of a card, `headline` sets the title, and `layout` holds
-the result. `background` reads the empty card of a theme, which `build` has made, `canvas` paints onto it, and `png`
-writes the file. `themes` and `styles` hold colours, sizes and limits; `accent` makes themes in another colour, with the
-arithmetic of `colours`; `emoji_contrast` makes emoji visible.
+Begin with `render`. `templates` and `page` lay out the texts of a card, with `labels` for domains
+and initials; `layout` holds the result. `background` reads the empty card of a theme, which
+`light.build` has made, `canvas` paints onto it, and `png` writes the file. `themes` and `styles`
+hold colours, sizes and limits; `accent` makes themes in another colour, with the arithmetic of
+`colours`; `emoji_contrast` makes emoji visible.
 
-May import `cards.request`, `typeset` and what these import. A change of any file here, in `typeset` or of the fonts
-changes `render.own_version`; stored cards are then drawn again.
+May import `cards.request`, `typeset` and what these import. A change of any file here, in
+`typeset`, of the fonts or of the word lists changes `render.own_version`; stored cards are then
+drawn again.
 """

@@ -1,54 +1,61 @@
-"""The empty card of a theme: for every pixel an index into a palette, as `build` has made it."""
+"""The empty card of a theme: for every pixel an index into a palette, from a picture in `light`."""
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from PIL import Image
 
-from cardbeat.cards.drawing.colours import Rgb, mix, rgb, shades
+from cardbeat.cards.drawing.colours import SHADES, Rgb, mix, rgb, shades
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
-from cardbeat.cards.drawing.png import inflated
+from cardbeat.cards.drawing.png import rows_of
 from cardbeat.cards.drawing.themes import Theme
-from cardbeat.resources import read_bytes
+from cardbeat.files import read_bytes
 
-STRIDE = WIDTH + 1
-"""Bytes of a row as in a PNG. The first is its filter type, 0 for none. Images here have it as their first column."""
-BAND_END = b"\0\0\xff\xff"
-"""The empty stored block that ends a band. In these files no band holds it elsewhere."""
+TONES = 3
+"""Parts of the background's ramp that an ink is mixed with."""
 
 
 class Background(NamedTuple):
-    """Indices into `colours` in `bands`, compressed as in the PNG: at most 24 KB instead of 750.
+    """Indices ("L") into `colours`: the ramp in `steps`, from no light to full, then the panel's.
 
-    The first `steps` colours are the ramp, from no light to full light. Those of the disc and of the panel follow.
+    As in a PNG, each row begins with its filter type, 0: the picture stands in the columns from 1
+    on.
     """
 
+    rows: Image.Image
+    tones: Image.Image
+    """For each pixel, how much later in the palette the shades over its part of the ramp are.
+
+    That is no more than the pixel's index, as ramps have one step or `TONES * SHADES` at least.
+    """
+    colours: list[Rgb]
     steps: int
-    colours: tuple[Rgb, ...]
-    bands: tuple[bytes, ...]
 
 
-# All threads share what these two keep. Their caches have locks of their own; two threads may each make the same.
-@cache
+@lru_cache(4)
 def empty_card(theme: Theme, mirrored: bool) -> Background:
-    """The background of a theme's cards."""
-    parts = read_bytes(f"light/{theme.light}{'-mirrored' * mirrored}.bin").split(BAND_END)
-    under = (rgb(theme.ramp[0]),)
-    colours = [*ramp_of(theme), *(c for over in (theme.disc, theme.panel) if over for c in shades(under, over))]
-    return Background(theme.steps, tuple(colours), tuple(part + BAND_END for part in parts[:-1]))
+    """The background of a theme's cards. It is kept: don't change it."""
+    data = rows_of(read_bytes(f"light/{theme.light}.png"))
+    rows = Image.frombytes("L", (WIDTH + 1, HEIGHT), data)
+    if mirrored:
+        picture = rows.crop((1, 0, WIDTH + 1, HEIGHT))
+        rows.paste(picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT), (1, 0))
+    colours = ramp_of(theme)
+    if theme.panel:
+        colours += shades((rgb(theme.ramp[0]),), theme.panel)
+    parts = [step * TONES // theme.steps * (step < theme.steps) for step in range(256)]
+    tones = rows.point([part * SHADES for part in parts])
+    return Background(rows, tones, colours, theme.steps)
 
 
-@lru_cache(1)
-def rows_of(background: Background) -> Image.Image:
-    """The indices as an "L" image, `STRIDE` wide. Don't change it. Most sites draw in one theme: it is kept."""
-    return Image.frombytes("L", (STRIDE, HEIGHT), inflated(background.bands))
-
-
-def ramp_of(theme: Theme) -> tuple[Rgb, ...]:
+def ramp_of(theme: Theme) -> list[Rgb]:
     """The colours of all steps of a theme's light."""
-    stops, steps = theme.ramp, theme.steps
+    stops = [rgb(colour) for colour in theme.ramp]
     if len(stops) == 1:
-        return (rgb(stops[0]),)
-    positions = [n * (len(stops) - 1) / (steps - 1) for n in range(steps)]
-    low = [min(int(position), len(stops) - 2) for position in positions]
-    return tuple(mix(rgb(stops[n]), rgb(stops[n + 1]), at - n) for n, at in zip(low, positions, strict=True))
+        return stops
+    found = []
+    for step in range(theme.steps):
+        position = step * (len(stops) - 1) / (theme.steps - 1)
+        low = min(int(position), len(stops) - 2)
+        found.append(mix(stops[low], stops[low + 1], position - low))
+    return found

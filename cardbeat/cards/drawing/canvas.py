@@ -1,172 +1,144 @@
 """A card while it is painted, in palette indices: one byte a pixel, as in the PNG.
 
-The palette holds the background's ramp, then for each ink its shades over each part of that ramp. So nothing is
-quantised but emoji, which share the indices that are left.
+The palette holds the background's ramp, then for each ink its shades over each part of that ramp.
+So nothing is quantised but emoji, which share the indices that are left.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
 
-from PIL import Image
+from PIL import Image, ImageChops
 
-from cardbeat.cards.drawing.background import STRIDE, Background, rows_of
-from cardbeat.cards.drawing.colours import SHADES, Rgb, rgb, shades
+from cardbeat.cards.drawing.background import TONES, Background
+from cardbeat.cards.drawing.colours import SHADES, Rgb, hex_of, rgb, shades
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
-from cardbeat.cards.drawing.png import BAND_ROWS, DENSEST, LEVEL, png_file, zlib_stream
+from cardbeat.cards.drawing.png import DENSEST, png_file
 from cardbeat.cards.drawing.themes import Colour
 
-TONES = 3  # parts of the background's ramp that an ink is mixed with
 COLOURS = 256
 MAX_BYTES = 99_000
 """Limit of the PNG. With the seal it stays under 100 KB, as `docs/cards.md` promises."""
-REDUCED = ((SHADES, COLOURS), (4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 24), (4, 16), (4, 8), (1, 4))
-"""Shades of an ink and colours of the emoji, from most to least. With the least any picture is short enough."""
+_RUNGS = ((SHADES, COLOURS), (4, 64), (4, 16), (1, 4))
+"""Shades of an ink and colours of the emoji, until a file is short enough."""
 
 SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
-PAINTED = [255 * (shade > 0) for shade in SHADE_OF]
 _SEEN = [255 * (alpha > 8) for alpha in range(256)]
-_DENSER = 1.14
-"""A file up to 1.14 times the limit fits it at level `DENSEST`, which takes twice as long as `LEVEL`."""
-_LITTLE, _DENSER_LEVEL = 1.05, 5  # the same for this level, which takes 1.5 times as long
 
 
 class Canvas:
-    """One card, in one thread. It starts as the empty background; `png` finishes it."""
+    """One card. It starts as the empty background; `png` finishes it."""
 
     def __init__(self, background: Background) -> None:
         self._background = background
-        self._empty = rows_of(background)
-        self._rows = self._empty.copy()
-        self._changed: set[int] = set()
+        self._image = background.rows.copy()
         self._colours = list(background.colours)
-        self._inks: dict[tuple[Colour, Colour | None], range] = {}
+        self._inks: dict[tuple[Colour, Colour | None], int] = {}
         self._emoji: list[tuple[Image.Image, int, int]] = []
-        self._first_emoji_index = COLOURS
-        steps = background.steps
-        self._tone_offsets = [min(index * TONES // steps, TONES - 1) * SHADES for index in range(256)]
 
-    def paint(self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None) -> None:
-        """Paint a colour where there is coverage, over the background or over a shape of the colour `over`."""
-        before = self._ink(colour, over).start - 1
-        # `Image.point` would round each table again, which takes longer than to paint a line.
-        covered, empty = coverage.im, self._empty.im
-        indices = covered.point([before + shade if shade else 0 for shade in SHADE_OF], None)
+    def paint(
+        self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None
+    ) -> None:
+        """Paint a colour where there is coverage, over the background or over the colour `over`."""
         box = (x + 1, y, x + 1 + coverage.width, y + coverage.height)
+        indices = coverage.point(_indices_from(self._ink(colour, over)))
         if over is None:
-            indices = indices.chop_add(empty.crop(box).point(self._tone_offsets, None), 1.0, 0)
-        self._rows.im.paste(indices, box, covered.point(PAINTED, None))
-        self._note(y, coverage.height)
+            indices = ImageChops.add_modulo(indices, self._background.tones.crop(box))
+        # The inks come later in the palette than what is under them.
+        self._image.paste(ImageChops.lighter(self._image.crop(box), indices), box)
 
     def colour_at(self, x: int, y: int) -> Colour:
         """The background's colour there."""
-        (index,) = self._empty.crop((x + 1, y, x + 2, y + 1)).tobytes()
-        return self._hex(index)
+        (index,) = self._background.rows.crop((x + 1, y, x + 2, y + 1)).tobytes()
+        return hex_of(self._background.colours[index])
 
-    def add_emoji(self, layer: Image.Image, x: int, y: int) -> None:
-        """Add an "RGBA" layer, which `png` paints when it knows how many colours are left."""
-        box = layer.getbbox()
-        if box:
-            self._emoji.append((layer.crop(box), x + box[0], y + box[1]))
+    def add_emoji(self, picture: Image.Image, x: int, y: int) -> None:
+        """Add an "RGBA" picture, which `png` paints when it knows how many colours are left."""
+        self._emoji.append((picture, x, y))
 
     def png(self) -> bytes:
         """The finished picture, at most `MAX_BYTES` long."""
+        inks_end = len(self._colours)
         if self._emoji:
             self._paint_emoji()
-        rows = self._rows.tobytes()
-        picture = self._file(rows, self._colours)
-        return picture if len(picture) <= MAX_BYTES else self._denser(rows, len(picture))
-
-    def _denser(self, rows: bytes, length: int) -> bytes:
-        """A picture that was too long, compressed more and, if that is not enough, in fewer colours."""
-        if length <= MAX_BYTES * _LITTLE:
-            picture = self._file(rows, self._colours, _DENSER_LEVEL)
-            if len(picture) <= MAX_BYTES:
-                return picture
-        first = 0 if length <= MAX_BYTES * _DENSER else self._first_short(rows)
-        for count, emoji_colours in REDUCED[first:]:
-            table, colours = self._merged(SHADES // count, emoji_colours)
-            picture = self._file(rows.translate(table), colours, DENSEST)
+        rows = self._image.tobytes()
+        picture = png_file(WIDTH, HEIGHT, _flat(self._colours), rows)
+        for shade_count, emoji_count in _RUNGS:
             if len(picture) <= MAX_BYTES:
                 break
+            table, colours = self._reduced(shade_count, emoji_count, inks_end)
+            # The filter types of the rows are 0, which stands for itself.
+            picture = png_file(WIDTH, HEIGHT, _flat(colours), rows.translate(table), DENSEST)
         return picture
 
-    def _first_short(self, rows: bytes) -> int:
-        """The place in `REDUCED` of the most colours with which `DENSEST` will be enough."""
+    def _reduced(
+        self, shade_count: int, emoji_count: int, inks_end: int
+    ) -> tuple[bytes, list[Rgb]]:
+        """A table from palette indices to those that replace them, and the palette.
 
-        def is_short(place: int) -> bool:
-            table, _ = self._merged(SHADES // REDUCED[place][0], REDUCED[place][1])
-            return len(self._packed(rows.translate(table))) <= MAX_BYTES * _DENSER
-
-        return bisect_left(range(len(REDUCED) - 1), True, lo=1, key=is_short)
-
-    def _file(self, rows: bytes, colours: Sequence[Rgb], level: int = LEVEL) -> bytes:
-        return png_file(WIDTH, HEIGHT, _flat(colours), self._packed(rows, level))
-
-    def _packed(self, rows: bytes, level: int = LEVEL) -> bytes:
-        return zlib_stream(rows, STRIDE * BAND_ROWS, self._background.bands, self._changed, level)
-
-    def _merged(self, count: int, emoji_colours: int) -> tuple[bytes, list[Rgb]]:
-        """A table from palette indices to those that replace them, and the palette's colours.
-
-        In an ink, the strongest of `count` neighbouring shades replaces them; emoji keep `emoji_colours` colours.
+        In an ink, the strongest of neighbouring shades replaces them; emoji keep so many colours.
         """
         table = list(range(COLOURS))
-        for ink in self._inks.values():
-            for index in ink:
-                table[index] = index - (index - ink.start) % count + count - 1
-        first = self._first_emoji_index
-        emoji = self._colours[first:]
-        if len(emoji) <= emoji_colours:
+        each = SHADES // shade_count
+        first_ink = len(self._background.colours)
+        for index in range(first_ink, inks_end):
+            table[index] = index + each - 1 - (index - first_ink) % each
+        emoji = self._colours[inks_end:]
+        if len(emoji) <= emoji_count:
             return bytes(table), self._colours
         # Each colour counts once, however many pixels have it, so that rare ones stay different.
         row = Image.frombytes("RGB", (len(emoji), 1), _flat(emoji))
-        reduced = row.quantize(emoji_colours, Image.Quantize.MEDIANCUT)
-        table[first : len(self._colours)] = [first + colour for colour in reduced.tobytes()]
-        return bytes(table), self._colours[:first] + _palette(reduced, emoji_colours)
+        fewer = row.quantize(emoji_count, Image.Quantize.MEDIANCUT)
+        table[inks_end : len(self._colours)] = [inks_end + index for index in fewer.tobytes()]
+        return bytes(table), self._colours[:inks_end] + _palette(fewer, emoji_count)
 
-    def _hex(self, index: int) -> Colour:
-        return "#" + bytes(self._background.colours[index]).hex()
-
-    def _ink(self, colour: Colour, over: Colour | None) -> range:
-        """The palette indices of an ink: over one colour, or over the middle colour of each part of the ramp."""
+    def _ink(self, colour: Colour, over: Colour | None) -> int:
+        """The first index of an ink over one colour, or over each part of the ramp."""
         if (colour, over) not in self._inks:
-            ramp, first = self._background.colours[: self._background.steps], len(self._colours)
-            tones = tuple(ramp[len(ramp) * (2 * n + 1) // (2 * TONES)] for n in range(TONES))
-            self._colours += shades((rgb(over),) if over else tones, colour)
-            self._inks[colour, over] = range(first, len(self._colours))
+            self._inks[colour, over] = len(self._colours)
+            ramp = self._background.colours[: self._background.steps]
+            tones = [ramp[len(ramp) * (2 * n + 1) // (2 * TONES)] for n in range(TONES)]
+            self._colours += shades((rgb(over),) if over else tuple(tones), colour)
         return self._inks[colour, over]
 
-    def _note(self, top: int, height: int) -> None:
-        """Rows were painted."""
-        self._changed.update(range(top // BAND_ROWS, (top + height - 1) // BAND_ROWS + 1))
-
     def _paint_emoji(self) -> None:
-        """Paint all emoji, reduced together to the colours that are left, over the picture under each."""
+        """Paint all emoji, reduced together to the colours that are left."""
         first = len(self._colours)
         left = COLOURS - first
-        width = max(layer.width for layer, _, _ in self._emoji)
-        tops = [0]
-        for layer, _, _ in self._emoji:
-            tops.append(tops[-1] + layer.height)
-        sheet = Image.new("RGB", (width, tops[-1]))
-        for (layer, x, y), top in zip(self._emoji, tops, strict=False):
-            sheet.paste(self._seen(x, y, layer.size), (0, top))
-            sheet.paste(layer, (0, top), layer)
-        reduced = sheet.quantize(left, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-        self._first_emoji_index = first
+        reduced = self._sheet().quantize(left, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
         self._colours += _palette(reduced, left)
-        indices = Image.frombytes("L", reduced.size, reduced.tobytes()).point([min(v + first, 255) for v in range(256)])
-        for (layer, x, y), top in zip(self._emoji, tops, strict=False):
-            part = indices.crop((0, top, layer.width, top + layer.height))
-            self._rows.paste(part, (x + 1, y), layer.getchannel("A").point(_SEEN))
-            self._note(y, layer.height)
+        indices = Image.frombytes("L", reduced.size, reduced.tobytes())
+        indices = indices.point([min(index + first, COLOURS - 1) for index in range(256)])
+        top = 0
+        for picture, x, y in self._emoji:
+            part = indices.crop((0, top, picture.width, top + picture.height))
+            self._image.paste(part, (x + 1, y), picture.getchannel("A").point(_SEEN))
+            top += picture.height
 
-    def _seen(self, x: int, y: int, size: tuple[int, int]) -> Image.Image:
+    def _sheet(self) -> Image.Image:
+        """All emoji below each other, each over the picture that is under it."""
+        width = max(picture.width for picture, _, _ in self._emoji)
+        sheet = Image.new("RGB", (width, sum(picture.height for picture, _, _ in self._emoji)))
+        palette = _flat(self._colours)
+        top = 0
+        for picture, x, y in self._emoji:
+            sheet.paste(self._seen(x, y, picture.size, palette), (0, top))
+            sheet.paste(picture, (0, top), picture)
+            top += picture.height
+        return sheet
+
+    def _seen(self, x: int, y: int, size: tuple[int, int], palette: bytes) -> Image.Image:
         """A part of the picture so far, as "RGB"."""
-        part = self._rows.crop((x + 1, y, x + 1 + size[0], y + size[1]))
+        part = self._image.crop((x + 1, y, x + 1 + size[0], y + size[1]))
         seen = Image.frombytes("P", size, part.tobytes())
-        seen.putpalette(_flat(self._colours))
+        seen.putpalette(palette)
         return seen.convert("RGB")
+
+
+@lru_cache(COLOURS)
+def _indices_from(first: int) -> list[int]:
+    """For each coverage the index of its shade of an ink whose first index that is; 0 for none."""
+    return [first - 1 + shade if shade else 0 for shade in SHADE_OF]
 
 
 def _palette(image: Image.Image, count: int) -> list[Rgb]:
@@ -175,4 +147,4 @@ def _palette(image: Image.Image, count: int) -> list[Rgb]:
 
 
 def _flat(colours: Sequence[Rgb]) -> bytes:
-    return bytes(part for colour in colours for part in colour)
+    return bytes(chain.from_iterable(colours))

@@ -7,12 +7,10 @@ from cardbeat.typeset.text import Block
 
 WIDTH = 1200
 HEIGHT = 630
-MARGIN = 72
-INNER = WIDTH - 2 * MARGIN
-TOP = 64
-BOTTOM = HEIGHT - TOP
-SQUARE = 612
-"""Width of the middle of a card that is still seen where it is cropped to a square, without its edges."""
+MARGIN = 28
+AXIS = 300
+"""Where each title begins: inside the middle square, to which some networks crop a card."""
+RIGHT = WIDTH - MARGIN
 
 _OTHER_SIDE = {"left": "right", "right": "left", "center": "center"}
 
@@ -35,7 +33,7 @@ class Area(NamedTuple):
         return self.y + self.height
 
 
-PANEL = Area(40, 160, WIDTH - 80, 430)
+PANEL = Area(264, 16, 920, 598)
 """The speech bubble of the template `blog`, which is part of the empty background."""
 PANEL_RADIUS = 40
 
@@ -48,12 +46,13 @@ class Text(NamedTuple):
     y: int
     width: int
     colour: Colour
-    over: Colour | None = None  # the one colour under it; None on the background's light
+    over: Colour | None = None
+    """The one colour under it; None on the background's light."""
     align: str = "left"
 
 
 class Shape(NamedTuple):
-    """A filled rectangle with rounded corners; a disc if the radius is half its size; or a triangle that points up."""
+    """A filled triangle, or a rectangle with round corners: a disc if the radius is half of it."""
 
     x: int
     y: int
@@ -61,8 +60,10 @@ class Shape(NamedTuple):
     height: int
     colour: Colour
     radius: int = 0
-    over: Colour | None = None  # the colour under it; None for the background's colour at its upper left corner
-    points_up: bool = False
+    over: Colour | None = None
+    """The colour under it; None for the background's colour at its upper left corner."""
+    points: str = ""
+    """The side that a triangle points to: "left" or "right"."""
 
 
 class Layout(NamedTuple):
@@ -72,19 +73,17 @@ class Layout(NamedTuple):
     shapes: tuple[Shape, ...]
     texts: tuple[Text, ...]
     mirrored: bool = False
-    undrawn: int = 0
-    """Characters that no font has in a title that the domain replaced, and in a description that had no room."""
-    left_out: bool = False
-    """Whether the description had no room."""
-
-    @property
-    def missing_glyphs(self) -> int:
-        return self.undrawn + sum(text.block.missing for text in self.texts)
 
     def mirror_image(self) -> "Layout":
         """The same with left and right exchanged. Text is moved, not mirrored."""
-        return self._replace(
-            shapes=tuple(shape._replace(x=WIDTH - shape.x - shape.width) for shape in self.shapes),
-            texts=tuple(t._replace(x=WIDTH - t.x - t.width, align=_OTHER_SIDE[t.align]) for t in self.texts),
-            mirrored=not self.mirrored,
-        )
+        shapes = [
+            shape._replace(
+                x=WIDTH - shape.x - shape.width, points=_OTHER_SIDE.get(shape.points, "")
+            )
+            for shape in self.shapes
+        ]
+        texts = [
+            text._replace(x=WIDTH - text.x - text.width, align=_OTHER_SIDE[text.align])
+            for text in self.texts
+        ]
+        return self._replace(shapes=tuple(shapes), texts=tuple(texts), mirrored=not self.mirrored)

@@ -1,37 +1,52 @@
-"""A card while it is laid out: its texts set into blocks, and the parts that the templates share."""
+"""A card while it is laid out: its texts as blocks, and what the templates share."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from cardbeat.cards.drawing import styles
 from cardbeat.cards.drawing.accent import theme_of
-from cardbeat.cards.drawing.headline import GAP, Headline, Set
-from cardbeat.cards.drawing.layout import INNER, MARGIN, WIDTH, Area, Layout, Shape, Text
+from cardbeat.cards.drawing.labels import initial_of, readable_domain
+from cardbeat.cards.drawing.layout import Area, Layout, Shape, Text
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
-from cardbeat.typeset.faces.fonts import Fonts, SerifFonts
-from cardbeat.typeset.labels import fit_end, initial_block, initial_of
-from cardbeat.typeset.paragraph import Paragraph, Style
-from cardbeat.typeset.text import Block, fit
-from cardbeat.typeset.unicode.clusters import clean_for_lines
-from cardbeat.typeset.unicode.han import language_of
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.paragraph import ELLIPSIS, Paragraph
+from cardbeat.typeset.text import Block, LinePlan, Style, drawn, fit, height_px, planned
+from cardbeat.typeset.unicode.clusters import is_european
+from cardbeat.typeset.unicode.han import language_of, small_words
 
-KICKER_GAP = 12
-BETWEEN = 36  # pixels between the labels of a line
-ROW_GAP = 8  # between lines of labels
-DOT = 18
+GAP = 26
+"""Between the title and what is above or below it."""
+AIR = 36
+"""Left free around a title with a description."""
+BETWEEN = 36
+"""Between the labels of a row."""
+ROW_GAP = 8
+MOST_OF_LABEL = 160
+MOST_OF_DESCRIPTION = 400
+"""Characters that are looked at: more than fit."""
+MOST_NAMES = 8
+"""Names at the end of a long domain that are looked at."""
 QUOTATION_MARK = "“"
-CAPITAL = 0.72  # a capital's height in parts of the size: text is centred by its capitals
+CAPITAL = 0.72
+"""A capital's height in parts of the size: text is centred by its capitals."""
+
+
+_fitted = lru_cache(64)(fit)
+"""Blocks of labels are kept: the cards of a site share author, tag and domain."""
 
 
 class Label(NamedTuple):
-    """One line of text in one colour. A long domain is shortened from the left, since its end names the site."""
+    """One line of text in one colour.
+
+    A long domain is shortened from the left, since its end names the site.
+    """
 
     text: str
     colour: Colour
     weight: int = 500
-    domain: bool = False
+    is_domain: bool = False
 
 
 class Part(NamedTuple):
@@ -42,198 +57,172 @@ class Part(NamedTuple):
 
 
 class Page:
-    """Collects what is painted.
+    """Collects what is painted."""
 
-    The title sets `rtl`, whether it is right-to-left, `short`, whether it stands in the middle square, `left`, where it
-    begins if not, and `blank`, whether nothing of it can be drawn.
-    """
-
-    def __init__(self, fonts: Fonts, serif: SerifFonts, card: Card, accent: Colour | None) -> None:
-        """`serif` sets the headline of an article if it suits."""
-        self.card = card
+    def __init__(self, fonts: Fonts, card: Card, accent: Colour | None) -> None:
+        self.card = card._replace(domain=readable_domain(card.domain))
         self.theme = theme_of(card.template, card.theme, accent)
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
-        self.rtl = self.short = self.blank = self._left_out = False
-        self.left = MARGIN
-        self._fonts, self._serif = fonts, serif
-        texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
-        self._language = language_of(texts, domain=card.domain)
-        self._title = self._headline(card.title)
-        self._undrawn = 0
-        if self._title.paragraph.blank and card.domain:
-            self._undrawn = self._title.paragraph.missing
-            self.card = card._replace(title=card.domain, domain="")
-            self._title = self._headline(card.domain)
-        self._work = styles.CARD_WORK - self._title.paragraph.work  # what the texts that are not yet set may take
-        step = styles.LABELS_WORK_STEP
-        self._labels_work = min(styles.LABELS_WORK, max(styles.LEAST_LABELS_WORK, self._work // step * step))
-        """What the labels that are not yet set may take. Begins in whole steps, so that `_label` is kept."""
+        self._fonts = fonts
+        texts = " ".join((card.title, card.description, card.author, card.tag))
+        self._language = language_of(texts, card.lang, card.domain)
+        self._small_words = small_words(f"{card.title} {card.description}", card.lang)
+        self._title = self._paragraph(card.title, styles.HEADLINE, card.template == "article")
+        if self.card.domain and not self._title.graphemes:
+            self._title = self._paragraph(self.card.domain, styles.HEADLINE)
+            self.card = self.card._replace(domain="")
 
     def layout(self) -> Layout:
         """What was collected, mirrored where the title is right-to-left."""
-        shapes, texts, left_out = tuple(self.shapes), tuple(self.texts), self._left_out
-        layout = Layout(self.theme, shapes, texts, undrawn=self._undrawn, left_out=left_out)
-        return layout.mirror_image() if self.rtl else layout
+        layout = Layout(self.theme, tuple(self.shapes), tuple(self.texts))
+        return layout.mirror_image() if self._title.rtl else layout
 
-    def label(self, label: Label, width: int, size: int = styles.LABEL_PX) -> Block:
-        """One line, cut where it does not fit."""
-        style = Style(label.weight, size, size, styles.LABEL_LEADING)
-        most = min(styles.LABEL_WORK, self._labels_work)
-        block = _label(self._fonts, label.text, style, width, domain=label.domain, language=self._language, most=most)
-        self._labels_work -= block.work
-        self._work -= block.work
-        return block
+    def rows(self, labels: Sequence[Label], width: int) -> list[list[Part]]:
+        """The labels that have a text, in as few rows as hold them.
 
-    def parts(self, labels: Iterable[Label], width: int) -> list[Part]:
-        """The labels that have a text, each cut to that width."""
-        return [Part(self.label(label, width), label.colour) for label in labels if label.text]
+        One is cut if it fills a row alone.
+        """
+        rows: list[list[Part]] = []
+        for label in labels:
+            if not label.text:
+                continue
+            part = Part(self._label(label, width), label.colour)
+            if rows and _width_of([*rows[-1], part]) <= width:
+                rows[-1].append(part)
+            else:
+                rows.append([part])
+        return rows
+
+    def add_rows(
+        self, rows: Sequence[Sequence[Part]], area: Area, middle: int, last_right: bool = False
+    ) -> int:
+        """Put rows of labels below each other, the first at `middle`; returns the end of the last.
+
+        With `last_right` the last label of each row with several ends at the right.
+        """
+        baseline = middle + round(styles.LABEL_PX * CAPITAL / 2)
+        bottom = area.y
+        for number, parts in enumerate(rows):
+            above = max(part.block.first_baseline_px for part in parts)
+            if number:
+                baseline = bottom + ROW_GAP + above
+            x = area.x
+            for place, part in enumerate(parts):
+                if last_right and place and place == len(parts) - 1:
+                    x = area.x + area.width - part.block.width_px
+                inside = area._replace(x=x, width=part.block.width_px)
+                self.add(part.block, inside, baseline - part.block.first_baseline_px, part.colour)
+                x += part.block.width_px + BETWEEN
+            below = max(part.block.height_px - part.block.first_baseline_px for part in parts)
+            bottom = baseline + below
+        return bottom
+
+    def margin(self, labels: Sequence[Label], area: Area) -> None:
+        """Put texts below each other in a narrow area, each in as many lines as it needs."""
+        y = area.y
+        largest_px, smallest_px = styles.MARGINAL_PX
+        for label in labels:
+            if not label.text:
+                continue
+            style = Style(label.weight, largest_px, smallest_px, 1.2, styles.MARGINAL_LINES)
+            text = label.text[:MOST_OF_LABEL]
+            block = _fitted(self._fonts, text, style, area.width, language=self._language)
+            self.add(block, area, y, label.colour)
+            y += block.height_px + 2 * ROW_GAP
 
     def avatar(self, area: Area) -> None:
-        """Put the initial of the author, else of the domain, into an area, or a quotation mark if there is none."""
+        """Put the initial of the author, else of the domain, into an area, or a quotation mark."""
         domain = self.card.domain.removeprefix("www.")
-        name = next(filter(initial_of, (self.card.author, domain)), "")
-        inside = area._replace(x=area.x + 10, width=area.width - 20)
-        if name:
-            block = _initial(self._fonts, name, styles.INITIAL, inside.width, self._language)
-            y = top_at(block, area.y + area.height // 2)
-        else:
-            block = _initial(self._serif, QUOTATION_MARK, styles.QUOTATION, inside.width, self._language)
-            [line] = block.lines
-            above = block.first_baseline_px + line.ink_y
-            y = area.y + (area.height - line.ink.height) // 2 - above if line.ink else area.y
-        self._work -= block.work
-        # Missing characters of the initial are counted in the name.
-        self.add(block._replace(missing=0), inside, y, self.theme.on_avatar, "center")
+        initial = initial_of(self.card.author) or initial_of(domain)
+        style = styles.INITIAL if initial else styles.QUOTATION
+        text = initial or QUOTATION_MARK
+        block = _fitted(self._fonts, text, style, area.width, language=self._language)
+        y = area.y + area.height // 2 - _middle_of(block)
+        if not initial:
+            y += round(style.largest_px * 0.2)
+        self.add(block, area, y, self.theme.on_mark, "center")
 
-    def centred(self, area: Area, kicker: Block | None = None) -> Area | None:
-        """A short title in the middle of an area, as `body` sets others. None if the title is long."""
-        describe = (lambda: self._description) if self.card.description else None
-        found = self._title.short(describe, area.width, area.height - _above(kicker))
-        self.short, self.left = bool(found), area.x
-        return self._put(found, area, kicker, 0.5, "center") if found else None
+    def body(self, area: Area, spare_above: float = 0.5) -> None:
+        """The title in an area, and below it as many lines of description as leave it large.
 
-    def body(self, area: Area, spare_above: float = 0.5, kicker: Block | None = None) -> Area:
-        """The title in an area, with a kicker (a small line) above it and the description below it.
-
-        `spare_above` is the part of the spare height that goes above them. Returns the place of the title, which is
-        empty if the title is blank.
+        `spare_above` is the part of the spare height that goes above them.
         """
-        room = area.height - _above(kicker)
-        if self.card.description:
-            found = self._title.above(lambda: self._description, area.width, room)
-        else:
-            found = self._title.alone(area.width, room), None
-        return self._put(found, area, kicker, spare_above, "left")
-
-    def _put(self, found: Set, area: Area, kicker: Block | None, spare_above: float, align: str) -> Area:
-        (title, under), theme = found, self.theme
-        self.rtl, self.blank = title.rtl, not any(line.ink or line.emoji for line in title.lines)
-        used = _above(kicker) + title.height_px + (under.height_px + GAP if under else 0)
-        y = area.y + int((area.height - used) * spare_above) + _above(kicker)
-        if kicker:
-            self.add(kicker, area, y - KICKER_GAP - kicker.height_px, theme.accent, align)
-        self.add(title, area, y, theme.ink, align)
+        leading = styles.EUROPEAN_LEADING if self._is_european else styles.LEADING
+        style = styles.TITLE._replace(leading=leading)
+        plan, under = self._planned_above(style, area) or (
+            planned(self._title, style, area.width, area.height),
+            None,
+        )
+        title = drawn(self._title, plan, style, area.width)
+        used = title.height_px + (under.height_px + GAP if under else 0)
+        y = area.y + int((area.height - used) * spare_above)
+        self.add(title, area, y, self.theme.ink)
         if under:
-            if align == "left" and under.rtl != title.rtl:
-                align = "right"
-            self.add(under, area, y + title.height_px + GAP, theme.muted, align)
-        else:
-            self._left_out = bool(self.card.description)
-            # Counted as in the end of a text that is cut.
-            self._undrawn += self._fonts.drawable(clean_for_lines(self.card.description))[1]
-        return area._replace(y=y, height=title.height_px)
+            align = "left" if under.rtl == title.rtl else "right"
+            self.add(under, area, y + title.height_px + GAP, self.theme.muted, align)
 
-    def lines(self, lines: Iterable[Sequence[Part]], top: int, align: str = "left", *, dot: bool = False) -> None:
-        """Put lines of labels below each other; aligned "apart", a tag at the right margin.
+    def _planned_above(self, style: Style, area: Area) -> tuple[LinePlan, Block] | None:
+        """The title above as many lines of description as leave it large, one at least.
 
-        With `dot` a disc of the accent stands before the first, and lines from the left begin behind it.
+        None if the title would be cut for that line.
         """
-        before = 2 * DOT * dot
-        for number, parts in enumerate(lines):
-            above, height = _extents(parts)
-            x = self.left + before
-            if align == "center":
-                x = (WIDTH - _width_of(parts) + before * (not number)) // 2
-            if dot and not number:
-                middle = middle_of(parts[0].block, top + above - parts[0].block.first_baseline_px)
-                self.shapes.append(Shape(x - before, middle - DOT // 2, DOT, DOT, self.theme.accent, DOT // 2))
-            for part in parts:
-                if align == "apart" and part.colour == self.theme.accent:
-                    x = WIDTH - MARGIN - part.block.width_px
-                place = Area(x, top, part.block.width_px, height)
-                self.add(part.block, place, top + above - part.block.first_baseline_px, part.colour)
-                x += part.block.width_px + BETWEEN
-            top += height + ROW_GAP
+        found: tuple[LinePlan, LinePlan, Style] | None = None
+        size_px = 0
+        for lines, kept in enumerate(styles.KEPT, 1):
+            if not self.card.description or (found and not found[1].is_cut):
+                break
+            under_style = styles.DESCRIPTION._replace(max_lines=lines)
+            under = planned(self._description, under_style, area.width)
+            left_px = area.height - height_px(self._description, under, under_style) - GAP - AIR
+            title = planned(self._title, style, area.width, left_px)
+            if title.is_cut or title.size_px < kept * size_px:
+                break
+            found = title, under, under_style
+            size_px = title.size_px
+        if not found:
+            return None
+        title, under, under_style = found
+        return title, drawn(self._description, under, under_style, area.width)
 
     def add(self, block: Block, area: Area, y: int, colour: Colour, align: str = "left") -> None:
         """Put a block of text into an area, `y` below the card's top."""
         self.texts.append(Text(block, area.x, y, area.width, colour, area.over, align))
 
+    @property
+    def _is_european(self) -> bool:
+        return all(is_european(g[0]) for g in self._title.graphemes if g[0].isalpha())
+
     @cached_property
     def _description(self) -> Paragraph:
-        text, most = self.card.description, min(styles.TEXT_WORK, self._work)
-        return Paragraph(self._fonts, text, styles.DESCRIPTION, INNER, language=self._language, max_work=most)
+        return self._paragraph(
+            self.card.description[:MOST_OF_DESCRIPTION], styles.DESCRIPTION.weight
+        )
 
-    def _headline(self, text: str) -> Headline:
-        serif = self.card.template == "article" and self._serif.suits(text, self._language)
-        return Headline(self._serif if serif else self._fonts, text, self._language, serif=serif)
+    def _paragraph(self, text: str, weight: int, serif: bool = False) -> Paragraph:
+        return Paragraph(
+            self._fonts,
+            text,
+            weight,
+            language=self._language,
+            serif=serif,
+            small_words=self._small_words,
+        )
 
-
-@lru_cache(64)
-def _label(fonts: Fonts, text: str, style: Style, width: int, *, domain: bool, language: str, most: int) -> Block:
-    """The block of a label. The cards of a site share author, tag and domain, so it is kept, for all threads.
-
-    Two threads may draw the same label once each. A `Block` is never changed.
-    """
-    fitted: Callable[..., Block] = fit_end if domain else fit
-    return fitted(fonts, text, style, width, language=language, max_work=most)
-
-
-_initial = lru_cache(16)(initial_block)  # as `_label`
-
-
-def packed(parts: Sequence[Part], width: int) -> list[list[Part]]:
-    """The labels in as few lines as hold them, the first label alone if that takes no more lines."""
-    lines, apart = _in_lines(parts, width), [[*parts[:1]], *_in_lines(parts[1:], width)]
-    return apart if len(apart) == len(lines) else lines
-
-
-def _in_lines(parts: Sequence[Part], width: int) -> list[list[Part]]:
-    lines: list[list[Part]] = []
-    for part in parts:
-        if lines and _width_of([*lines[-1], part]) <= width:
-            lines[-1].append(part)
-        else:
-            lines.append([part])
-    return lines
-
-
-def height_of(lines: Sequence[Sequence[Part]]) -> int:
-    """The height of lines of labels."""
-    return sum(_extents(parts)[1] for parts in lines) + ROW_GAP * (len(lines) - 1) if lines else 0
-
-
-def _extents(parts: Sequence[Part]) -> tuple[int, int]:
-    """How far the baseline of a line of labels is below its top, and how high it is."""
-    above = max(part.block.first_baseline_px for part in parts)
-    return above, above + max(part.block.height_px - part.block.first_baseline_px for part in parts)
+    def _label(self, label: Label, width: int) -> Block:
+        style = Style(label.weight, styles.LABEL_PX, styles.LABEL_PX, styles.LABEL_LEADING)
+        names = label.text.split(".")[-MOST_NAMES:]
+        starts = range(1, len(names) if label.is_domain else 1)
+        shorter = tuple(ELLIPSIS + ".".join(names[start:]) for start in starts)
+        text = label.text[:MOST_OF_LABEL]
+        language = self._language
+        return _fitted(self._fonts, text, style, width, language=language, shorter=shorter)
 
 
 def _width_of(parts: Sequence[Part]) -> int:
     return sum(part.block.width_px for part in parts) + BETWEEN * (len(parts) - 1)
 
 
-def _above(kicker: Block | None) -> int:
-    """The height that a kicker takes above a title."""
-    return kicker.height_px + KICKER_GAP if kicker else 0
-
-
-def middle_of(block: Block, top: int) -> int:
-    """The middle of the capitals of a one-line block that begins at `top`."""
-    return top + block.first_baseline_px - round(block.size_px * CAPITAL / 2)
-
-
-def top_at(block: Block, middle: int) -> int:
-    """The top of a one-line block whose capitals have their middle at `middle`."""
-    return middle - middle_of(block, 0)
+def _middle_of(block: Block) -> int:
+    """The middle of the capitals of a block of one line, below its top."""
+    return block.first_baseline_px - round(block.size_px * CAPITAL / 2)

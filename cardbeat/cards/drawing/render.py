@@ -1,36 +1,40 @@
-"""Draws a card: lays it out, paints it, and writes it as a PNG. Begin here to read how a card is drawn."""
+"""Draws a card: lays it out, paints it, and writes it as a PNG. Begin here."""
 
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from PIL import Image, ImageDraw, features
+from PIL import Image, ImageDraw, __version__, features
 
 from cardbeat.cards.drawing.background import empty_card
 from cardbeat.cards.drawing.canvas import Canvas
-from cardbeat.cards.drawing.emoji_contrast import EmojiContrast, Rescue, cells, outlined
+from cardbeat.cards.drawing.emoji_contrast import needs_ink, needs_outline, outlined
 from cardbeat.cards.drawing.layout import Shape, Text
 from cardbeat.cards.drawing.templates import lay_out
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
-from cardbeat.typeset.line import TextLine
+from cardbeat.typeset.paragraph import Emoji
+from cardbeat.typeset.unicode.clusters import clean
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 DRAWING_FOLDERS = ("cards/drawing", "fonts", "light", "typeset", "words")
 """Folders of the package whose code and tables a drawing depends on, sub-folders included."""
-OTHER_DRAWING_FILES = ("cards/request.py", "characters.py", "web/query.py")
+OTHER_DRAWING_FILES = ("cards/request.py", "text.py", "web/query.py")
 """Other files that a drawing depends on: they turn a URL into the texts of a card."""
+_TABLES = (".py", ".json", ".bin", ".txt", ".png", ".json.gz")
+_WORD_LISTS = "words/"
 
 _SUPERSAMPLING = 4
 
 
 class Drawing(NamedTuple):
-    """A PNG of 1200 x 630, how many characters no font had or nothing shaped, and whether the description had no room.
+    """A PNG of 1200 x 630.
 
-    `unshaped` are the characters that would have to be shaped.
+    `missing_glyphs` counts characters that no font has, and those that are not shaped; `unshaped`
+    these alone.
     """
 
     png: bytes
@@ -40,52 +44,27 @@ class Drawing(NamedTuple):
 
 
 class Renderer:
-    """Draws cards. Any number of threads may use one."""
+    """Draws cards, in one thread."""
 
     def __init__(self, fonts: Fonts, accent: Colour | None = None) -> None:
         self._fonts = fonts
         self._accent = accent
-        self._serif = fonts.with_serif()
-        self._contrast = EmojiContrast()
 
     def render(self, card: Card) -> Drawing:
-        layout = lay_out(self._fonts, self._serif, card, self._accent)
+        layout = lay_out(self._fonts, card, self._accent)
         canvas = Canvas(empty_card(layout.theme, layout.mirrored))
         for shape in layout.shapes:
             _paint_shape(canvas, shape)
         for text in layout.texts:
-            self._paint_text(canvas, text)
+            _paint_text(canvas, text)
         texts = (card.title, card.description, card.author, card.tag, card.domain)
+        missing = sum(self._fonts.drawable(clean(text))[1] for text in texts)
         unshaped = sum(map(self._fonts.unshaped, texts))
-        return Drawing(canvas.png(), layout.missing_glyphs + unshaped, layout.left_out, unshaped)
-
-    def _paint_text(self, canvas: Canvas, text: Text) -> None:
-        block = text.block
-        for n, line in enumerate(block.lines):
-            x, baseline = text.x + _indent(text, line), text.y + block.first_baseline_px + n * block.line_height_px
-            if line.ink:
-                canvas.paint(line.ink, x + line.ink_x, baseline + line.ink_y, text.colour, text.over)
-            if line.emoji:
-                self._paint_emoji(canvas, text, line, x, baseline - line.ascent_px)
-
-    def _paint_emoji(self, canvas: Canvas, text: Text, line: TextLine, x: int, y: int) -> None:
-        """Paint the emoji of a line at its upper left corner. Those that would not be seen are outlined or inked."""
-        layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
-        line.draw_emoji(layer, 0, line.ascent_px)
-        for drawn, box in cells(line, layer.height):
-            picture = layer.crop(box)
-            rescue = self._contrast.judge(drawn, picture, text.colour)
-            if rescue is Rescue.INK:
-                canvas.paint(picture.getchannel("A"), x + box[0], y, text.colour, text.over)
-                layer.paste((0, 0, 0, 0), box)
-            elif rescue is Rescue.OUTLINE:
-                grown, edge = outlined(picture, text.block.size_px)
-                canvas.paint(grown, x + box[0] - edge, y - edge, text.colour, text.over)
-        canvas.add_emoji(layer, x, y)
+        return Drawing(canvas.png(), missing + unshaped, unshaped=unshaped)
 
 
 def renderer_version(package: "Traversable", accent: Colour | None = None) -> str:
-    """A name that changes with all that can change a drawing: code, fonts, accent, and whether Raqm shapes text.
+    """A name that changes with all that can change a drawing: code, data, accent, Pillow, Raqm.
 
     `package` is the folder of this package: on disk, or inside the zipapp.
     """
@@ -97,7 +76,7 @@ def renderer_version(package: "Traversable", accent: Colour | None = None) -> st
     digest = hashlib.sha256()
     for _, file in sorted(files.items()):
         digest.update(file.read_bytes())
-    digest.update((accent or "").encode())
+    digest.update(f"{accent or ''} {__version__}".encode())
     shaping = "raqm" if features.check("raqm") else "basic"
     return f"{digest.hexdigest()[:12]}-{shaping}"
 
@@ -110,54 +89,66 @@ def own_version(accent: Colour | None = None) -> str:
 
 
 def _files_below(folder: "Traversable", path: str) -> Iterator[tuple[str, "Traversable"]]:
-    """Code and tables below a folder, by path. `build` folders are left out: they draw nothing."""
+    """Code and tables below a folder, by path, without the folders `build`, which draw nothing.
+
+    Of the font files, which are 20 MB, only the list of their digests is among them.
+    """
     for file in folder.iterdir():
-        if file.is_dir() and file.name != "build":
-            yield from _files_below(file, f"{path}{file.name}/")
-        elif file.name.endswith((".py", ".json", ".bin", ".txt")):
+        if file.is_dir():
+            if file.name != "build":
+                yield from _files_below(file, f"{path}{file.name}/")
+        elif file.name.endswith(_TABLES) or path == _WORD_LISTS:
             yield path + file.name, file
 
 
-# Shapes are coverage: "L" images, 255 where a whole pixel is inside. All threads share those that are kept: don't
-# change them. `lru_cache` has a lock of its own.
-@lru_cache(8)
-def rounded(width: int, height: int, radius: int) -> Image.Image:
-    """A rectangle with rounded corners."""
-    whole = Image.new("L", (width, height), 255)
-    round_ = disc(2 * radius) if radius else whole
-    for right in (False, True):
-        for low in (False, True):
-            corner = round_.crop((radius * right, radius * low, radius * (right + 1), radius * (low + 1)))
-            whole.paste(corner, ((width - radius) * right, (height - radius) * low))
-    return whole
+def _paint_text(canvas: Canvas, text: Text) -> None:
+    block = text.block
+    baseline = text.y + block.first_baseline_px
+    for line in block.lines:
+        spare = text.width - line.width_px
+        x = text.x + {"left": 0, "center": spare // 2, "right": spare}[text.align]
+        canvas.paint(line.ink, x, baseline + line.ink_y, text.colour, text.over)
+        for emoji in line.emoji:
+            _paint_emoji(canvas, text, emoji, x + emoji.x, baseline + emoji.y)
+        baseline += block.line_height_px
 
 
-@lru_cache(2)
-def triangle(width: int, height: int) -> Image.Image:
-    """A triangle that points up."""
-    wide, high = width * _SUPERSAMPLING, height * _SUPERSAMPLING
-    large = Image.new("L", (wide, high))
-    ImageDraw.Draw(large).polygon(((0, high), (wide / 2, 0), (wide, high)), fill=255)
-    return large.reduce(_SUPERSAMPLING)
-
-
-def disc(size: int) -> Image.Image:
-    """A disc that fills a square."""
-    scale = size * _SUPERSAMPLING
-    large = Image.new("L", (scale, scale))
-    ImageDraw.Draw(large).ellipse((0, 0, scale - 1, scale - 1), fill=255)
-    return large.reduce(_SUPERSAMPLING)
+def _paint_emoji(canvas: Canvas, text: Text, emoji: Emoji, x: int, y: int) -> None:
+    """Paint an emoji. One that would not be seen is outlined or inked."""
+    if needs_ink(emoji.drawn):
+        canvas.paint(emoji.picture.getchannel("A"), x, y, text.colour, text.over)
+        return
+    if needs_outline(emoji.drawn, text.colour):
+        grown, edge = outlined(emoji.picture, text.block.size_px)
+        canvas.paint(grown, x - edge, y - edge, text.colour, text.over)
+    canvas.add_emoji(emoji.picture, x, y)
 
 
 def _paint_shape(canvas: Canvas, shape: Shape) -> None:
-    width, height = shape.width, shape.height
-    coverage = triangle(width, height) if shape.points_up else rounded(width, height, shape.radius)
-    canvas.paint(coverage, shape.x, shape.y, shape.colour, shape.over or canvas.colour_at(shape.x, shape.y))
+    coverage = _coverage(shape.width, shape.height, shape.radius, shape.points)
+    over = shape.over or canvas.colour_at(shape.x, shape.y)
+    canvas.paint(coverage, shape.x, shape.y, shape.colour, over)
 
 
-def _indent(text: Text, line: TextLine) -> int:
-    """The distance of a line from its box's left side: less than 0 if its first letter hangs out."""
-    spare = text.width - line.width_px
-    if text.align == "left":
-        return -line.hanging_px(text.block.size_px)
-    return spare // 2 if text.align == "center" else spare
+@lru_cache(8)
+def _coverage(width: int, height: int, radius: int, points: str) -> Image.Image:
+    return triangle(width, height, points) if points else rounded(width, height, radius)
+
+
+def rounded(width: int, height: int, radius: int) -> Image.Image:
+    """Coverage ("L") of a rectangle with rounded corners; a disc if the radius is half its size."""
+    scale = _SUPERSAMPLING
+    large = Image.new("L", (width * scale, height * scale))
+    corners = (0, 0, width * scale - 1, height * scale - 1)
+    ImageDraw.Draw(large).rounded_rectangle(corners, radius * scale, fill=255)
+    return large.reduce(scale)
+
+
+def triangle(width: int, height: int, points: str) -> Image.Image:
+    """Coverage of a triangle that points to the "left" or the "right"."""
+    wide = width * _SUPERSAMPLING
+    high = height * _SUPERSAMPLING
+    large = Image.new("L", (wide, high))
+    ImageDraw.Draw(large).polygon(((0, high / 2), (wide, 0), (wide, high)), fill=255)
+    image = large.reduce(_SUPERSAMPLING)
+    return image if points == "left" else image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)

@@ -2,22 +2,30 @@
 
 from typing import NamedTuple
 
-Colour = str  # `#rrggbb`
+Colour = str
+"""`#rrggbb`."""
 
 
 class Theme(NamedTuple):
-    """The colours of a template. Text has a contrast of 4.5:1 or more on everything that can be under it."""
+    """The colours of a template.
 
-    ramp: tuple[Colour, ...]  # the background from no light to full light, in `steps` colours
+    Text has a contrast of 4.5:1 or more on everything that can be under it.
+    """
+
+    ramp: tuple[Colour, ...]
+    """The background from no light to full light, in `steps` colours."""
     ink: Colour
     muted: Colour
     accent: Colour
+    """Of the tag."""
+    mark: Colour
+    """Of the template's sign, on which no text stands but the letter of an avatar."""
     light: str
-    """The name of what `build` makes: where the colours of the ramp, of the disc and of the panel are."""
+    """The name of the picture in `light` that says where the ramp and the panel are."""
     steps: int = 1
-    disc: Colour | None = None  # the colour of a disc that is clear of all other shapes
-    panel: Colour | None = None  # the colour of a title's bubble
-    on_avatar: Colour = "#ffffff"  # the colour of the letter in an avatar, which is a disc of the accent
+    panel: Colour | None = None
+    """The colour of a title's bubble."""
+    on_mark: Colour = "#ffffff"
 
 
 THEME_OF = {
@@ -28,6 +36,7 @@ THEME_OF = {
         ink="#f6f8fd",
         muted="#b1bad3",
         accent="#9fb0ff",
+        mark="#9fb0ff",
     ),
     ("default", "light"): Theme(
         ramp=("#fcfcfe", "#f3f5fd", "#e5eafd", "#d2dbfc", "#becbfb"),
@@ -36,24 +45,25 @@ THEME_OF = {
         ink="#0f121c",
         muted="#474f66",
         accent="#3141c4",
+        mark="#3141c4",
     ),
     ("blog", "dark"): Theme(
         ramp=("#5a2334",),
         light="blog",
-        disc="#f3775b",
         ink="#fff6f0",
         muted="#dcc6be",
         accent="#ffb996",
+        mark="#ffb996",
         panel="#1c1118",
-        on_avatar="#24100f",
+        on_mark="#24100f",
     ),
     ("blog", "light"): Theme(
         ramp=("#ffd4bb",),
         light="blog",
-        disc="#f4785a",
         ink="#2a1512",
         muted="#6a473c",
         accent="#a8371b",
+        mark="#a8371b",
         panel="#fffaf5",
     ),
     ("article", "dark"): Theme(
@@ -63,14 +73,16 @@ THEME_OF = {
         ink="#f6efdf",
         muted="#b9c4b4",
         accent="#efb75e",
+        mark="#efb75e",
     ),
     ("article", "light"): Theme(
         ramp=("#f2efdf", "#fcf9f3"),
         light="article-light",
-        steps=21,
+        steps=24,
         ink="#1a1714",
         muted="#5f574b",
         accent="#a5281d",
+        mark="#a5281d",
     ),
 }
 """By template and theme, as `request` names them."""

@@ -1,8 +1,9 @@
-"""Connections to PostgreSQL: those of psycopg, for statements in the SQL that both engines understand."""
+"""Connections to PostgreSQL: those of psycopg, for the SQL that both engines understand."""
 
+import contextlib
 import re
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from functools import lru_cache
 from math import inf
 from typing import Any, Final, TypeVar
@@ -11,15 +12,20 @@ import psycopg
 from psycopg.abc import Params, Query
 from psycopg.pq import TransactionStatus
 
-from cardbeat.database.postgresql.errors import Overdue, Unconfirmed
-from cardbeat.database.postgresql.url import parameters_of, safely_told
+from cardbeat.database.postgresql.errors import Overdue, Unconfirmed, parameters_of, safely_told
 
 T = TypeVar("T")
 
+OLDEST_SERVER: Final = 14
+"""The oldest PostgreSQL that is still maintained."""
 STATEMENT_SECONDS: Final = 10.0
 """Longest statement. A server that is suspended keeps its connections open and does not answer."""
 COMMIT_SECONDS: Final = 5.0
-"""Longest wait for a COMMIT. A standby may delay it without limit, but the caller needs an answer."""
+"""Longest wait for a COMMIT. A standby may delay it without limit; the caller needs an answer."""
+LOCK_SECONDS: Final = 1
+"""Longest wait for a row that another session keeps locked. The other writes wait too."""
+IDLE_SECONDS: Final = 10
+"""A process that is suspended in a transaction must not keep its locks for longer."""
 _DEFAULTS: Final = {
     "application_name": "cardbeat",
     "connect_timeout": "5",
@@ -32,43 +38,37 @@ _DEFAULTS: Final = {
     "tcp_user_timeout": "15000",
 }
 """Parameters that a URL may set otherwise."""
-DURABLY: Final = (
-    "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') <> 'remote_apply'"
+_SESSION: Final = (
+    # The server would keep the session of a host that is gone for hours.
+    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3;"
+    # Indexes are in memory. It takes 0.4 s to compile a short statement that looks costly.
+    " SET tcp_user_timeout = 15000; SET random_page_cost = 1; SET jit = off;"
 )
-"""Lets COMMIT return when the transaction is on disk, also on a synchronous standby, even if the role, the database or
-the server is set otherwise."""
+_READER: Final = (
+    # The server would keep a session that computes after its connection was closed.
+    f"SET statement_timeout = '{0.9 * STATEMENT_SECONDS:g}s';"
+    " SET default_transaction_read_only = on"
+)
 _BEGIN: Final = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
-    # A limit that is set for the role or the database would cancel a COMMIT that waits for a standby.
+    # A limit that is set for the role or the database would cancel a COMMIT that waits.
     " SET LOCAL statement_timeout = 0;"
     # A COMMIT that did not wait for the standby says so in a warning only.
     " SET LOCAL client_min_messages = warning;"
-    # A process that is suspended in a transaction must not keep its locks.
-    " SET LOCAL idle_in_transaction_session_timeout = 10000;"
-    # Indexes are in memory. To read a whole large table instead takes long.
-    f" SET LOCAL random_page_cost = 1; SET LOCAL jit = off; {DURABLY}"
+    " SET LOCAL idle_in_transaction_session_timeout = '{idle}s';"
+    " SET LOCAL lock_timeout = '{lock}s';"
+    # COMMIT returns when the transaction is on disk, also on a synchronous standby, even if the
+    # role, the database or the server is set otherwise.
+    " SELECT set_config('synchronous_commit', 'on', true)"
+    " WHERE current_setting('synchronous_commit') <> 'remote_apply';"
+    " SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8), pg_backend_pid()"
 )
-TIME: Final = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)"
-SERVER: Final = "SELECT CAST(extract(epoch FROM pg_postmaster_start_time()) AS text)"
-"""Identifies a server: no other one started at the same moment."""
-TABLES: Final = f"{SERVER}, oid, CAST(to_regclass('alerts') AS oid) FROM pg_database WHERE datname = current_database()"
-"""Identifies the server, its database and the table in it: a restore makes others."""
-WORKS: Final = "SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND coalesce(state, '') NOT LIKE 'idle%'"
-"""Whether a process of the server runs a statement. Its state is NULL if this role must not know."""
-_OURS = re.compile(r"'[^']*'|\?|(?<!:):[a-z_]+|\s+INDEXED BY \w+")
-"""The parts of a statement that PostgreSQL writes otherwise, and quoted texts, which stay as they are."""
-_SESSION: Final = (
-    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3;"
-    " SET tcp_user_timeout = 15000; SET random_page_cost = 1; SET jit = off"
-)
-"""The same for the server: it would keep the session of a host that is gone for hours, and it has few sessions. And for
-reads: it takes 0.4 s to compile a short one, which looks costly where it has not counted a new table yet."""
-_ENDS_BY_ITSELF: Final = f"SELECT set_config('statement_timeout', '{0.9 * STATEMENT_SECONDS:g}s', false)"
-"""The server would also keep a session that waits for a lock or computes after its connection was closed."""
+_OURS = re.compile(r"'[^']*'|\?|(?<!:):[a-z_]+")
+"""A quoted text, which stays as it is, or the place of a value."""
 
 
 class NamedRow(tuple[Any, ...]):
-    """One row of a result. Each set of columns has a subclass, whose `places` maps a column's name to its index."""
+    """One row. Each set of columns has a subclass; its `places` maps a name to its index."""
 
     __slots__ = ()
     places: Mapping[str, int] = {}
@@ -82,7 +82,8 @@ class NamedRow(tuple[Any, ...]):
 
 @lru_cache(maxsize=256)
 def _kind_of_row(names: tuple[str, ...]) -> type[NamedRow]:
-    return type("NamedRow", (NamedRow,), {"__slots__": (), "places": {name: place for place, name in enumerate(names)}})
+    places = {name: place for place, name in enumerate(names)}
+    return type("NamedRow", (NamedRow,), {"__slots__": (), "places": places})
 
 
 def _row_factory(cursor: psycopg.Cursor[Any]) -> type[NamedRow]:
@@ -91,116 +92,115 @@ def _row_factory(cursor: psycopg.Cursor[Any]) -> type[NamedRow]:
 
 @lru_cache(maxsize=512)
 def in_its_own_sql(sql: str) -> tuple[str, tuple[str, ...]]:
-    """A statement with its values as `$1`, `$2` and so on, and their names in this order; a `?` has none but "?"."""
+    """A statement with its values as `$1`, `$2` and so on, and the names of these; `?` has none.
+
+    Example: "a = :x AND b = :x" becomes "a = $1 AND b = $1" and ("x",).
+    """
     names: list[str] = []
 
     def put(found: re.Match[str]) -> str:
         part = found[0]
         if part.startswith("'"):
             return part
-        if not part.startswith(("?", ":")):
-            return ""
-        if part == "?" or part[1:] not in names:
-            names.append(part[1:] or part)
-        return f"${len(names) if part == '?' else names.index(part[1:]) + 1}"
+        if part == "?" or part not in names:
+            names.append(part)
+            return f"${len(names)}"
+        return f"${names.index(part) + 1}"
 
-    return _OURS.sub(put, sql), tuple(names)
+    text = _OURS.sub(put, sql)
+    return text, tuple(name[1:] for name in names)
 
 
 class Connection(psycopg.Connection[NamedRow]):
-    """A connection that commits each statement by itself, except between `begin` and `commit_in_time`."""
+    """A connection that commits each statement by itself, except between `begin` and `commit`."""
 
     limit_seconds = STATEMENT_SECONDS
-    only_reads = False
-    server = ""
-    """The result of `SERVER`."""
     process = 0
-    """The server's process that has the transaction; behind a connection pooler each one may have another."""
-    _warned = False
+    """The server's process that has the transaction."""
+    _is_warned = False
     _is_ending = False
-    _is_at_savepoint = False
-    to_release = 0
-    """Savepoints to release, together with the next `set_savepoint` or by the COMMIT."""
 
-    def execute(self, query: Query, params: Params | None = None, **options: Any) -> psycopg.Cursor[NamedRow]:
+    def execute(
+        self, query: Query, params: Params | None = None, **options: Any
+    ) -> psycopg.Cursor[NamedRow]:
+        """Run a statement with values, in our SQL, or any number without, in PostgreSQL's own."""
+        if not params:
+            return super().execute(query, **options)
         text, names = in_its_own_sql(str(query))
-        if self.only_reads and not text.startswith(("SELECT", "WITH", "EXPLAIN")):
-            raise psycopg.errors.ReadOnlySqlTransaction("this connection is for reading")
-        values = [params[name] for name in names] if isinstance(params, Mapping) else list(params or ())
-        try:
-            return super().execute(text, values or None, **options)
-        except psycopg.DataError as error:
-            if error.sqlstate is not None or not values:
-                raise
-            # PostgreSQL takes no text with a NUL. No stored text has one, so the changed text finds nothing either.
-            return super().execute(text, list(map(without_nul, values)), **options)
+        values = [params[name] for name in names] if isinstance(params, Mapping) else params
+        return super().execute(text, list(map(without_nul, values)), **options)
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **options: Any) -> T:
-        return super().wait(_limited(gen, time.monotonic() + self.limit_seconds), *args, **options)
+        limited = _limited(gen, time.monotonic() + self.limit_seconds)
+        return super().wait(limited, *args, **options)
 
-    def run_script(self, script: str) -> None:
-        """Run statements in PostgreSQL's own SQL, without a time limit."""
-        self.limit_seconds = inf
-        try:
-            super().execute(script)
-        finally:
-            self.limit_seconds = STATEMENT_SECONDS
-
-    def begin(self, lock_seconds: float) -> float:
-        """Begin a transaction, which waits for a lock at most for these seconds. Returns the server's Unix time."""
-        answers = super().execute(f"{_BEGIN}; {_lock_timeout(lock_seconds)}; SAVEPOINT job; {TIME}, pg_backend_pid()")
-        self._is_at_savepoint, self.to_release = True, 0
+    def begin(self, lock_seconds: int = LOCK_SECONDS, idle_seconds: int = IDLE_SECONDS) -> float:
+        """Begin a transaction; returns the server's Unix time. 0 seconds are no limit."""
+        answers = self.execute(_BEGIN.format(lock=lock_seconds, idle=idle_seconds))
         while answers.nextset():
             pass
         ((now, self.process),) = answers.fetchall()
         return float(now)
 
-    def set_savepoint(self) -> None:
-        """Set a savepoint `job`. The first one was set by `begin`, to save a round trip to the server."""
-        if not self._is_at_savepoint:
-            super().execute(f"{'RELEASE job; ' * self.to_release}SAVEPOINT job")
-        self._is_at_savepoint, self.to_release = False, 0
+    def commit(self, seconds: float = COMMIT_SECONDS) -> None:
+        """Commit the transaction. Raises `Unconfirmed` unless the server confirms it in time.
 
-    def undo(self, lock_seconds: float) -> None:
-        """Go back to the last savepoint. From here on the transaction waits for a lock at most for these seconds."""
-        super().execute(f"ROLLBACK TO job; {_lock_timeout(lock_seconds)}")
-
-    def commit_in_time(self, seconds: float | None = None) -> None:
-        """Commit the transaction, within these seconds or `COMMIT_SECONDS`.
-
-        Raises `Unconfirmed` unless the server confirms it. Without an answer in time the connection `is_waiting`. Do
-        not close it then: without its client, or if the COMMIT is cancelled, the server keeps what no standby has.
+        Without an answer the connection `is_waiting`. Do not close it then: without its client, or
+        if the COMMIT is cancelled, the server keeps what no standby has.
         """
-        self._warned, self.limit_seconds = False, COMMIT_SECONDS if seconds is None else seconds
+        self._is_warned = False
+        before = self.limit_seconds
+        self.limit_seconds = seconds
         try:
             done = self.execute("COMMIT").statusmessage
-        except Overdue:
-            raise Unconfirmed(f"a commit was not confirmed within {self.limit_seconds:g} s") from None
         except psycopg.Error as error:
             raise Unconfirmed(f"a commit was not confirmed: {error}") from None
         finally:
-            self.limit_seconds = STATEMENT_SECONDS
-        if self._warned or done != "COMMIT":
-            raise Unconfirmed(f"a commit was answered by {done} and the warning: {self._warned or 'none'}")
+            self.limit_seconds = before
+        if self._is_warned or done != "COMMIT":
+            raise Unconfirmed(f"a commit was answered by {done}, with a warning or undone")
+
+    def roll_back(self) -> None:
+        """Undo the transaction. A server that can't be told does so when the connection ends."""
+        try:
+            self.execute("ROLLBACK")
+        except psycopg.Error:
+            self.close()
+
+    @contextlib.contextmanager
+    def long_transaction(
+        self, lock_seconds: int = 0, commit_seconds: float = COMMIT_SECONDS
+    ) -> Iterator[None]:
+        """The block in one transaction, without the limits of serving. Undone if it raises."""
+        self.limit_seconds = inf
+        self.begin(lock_seconds, 0)
+        try:
+            yield
+        except BaseException:
+            self.roll_back()
+            raise
+        self.commit(commit_seconds)
+        self.limit_seconds = STATEMENT_SECONDS
 
     def note(self, diagnostic: psycopg.errors.Diagnostic) -> None:
-        """Note a message of the server: a warning says that a COMMIT did not wait for the standby.
+        """Note a message: a warning says that a COMMIT did not wait for the standby.
 
-        An idle connection also gets the server's last message this way, before its end: a warning if it crashed.
+        An idle connection gets the server's last message, before its end, this way too.
         """
-        self._warned |= diagnostic.severity_nonlocalized == "WARNING"
+        self._is_warned |= diagnostic.severity_nonlocalized == "WARNING"
         self._is_ending |= diagnostic.severity_nonlocalized in ("FATAL", "PANIC")
 
     def is_idle(self) -> bool:
         """Whether the next statement can be sent, without asking the server."""
-        self._warned = False
+        self._is_warned = False
         try:
             # The server's last message, or the end of the connection, may not have been read yet.
             self.pgconn.consume_input()
             self.pgconn.is_busy()
         except psycopg.Error:
             return False
-        return self.pgconn.transaction_status == TransactionStatus.IDLE and not (self._is_ending or self._warned)
+        is_idle = self.pgconn.transaction_status == TransactionStatus.IDLE
+        return is_idle and not (self._is_ending or self._is_warned)
 
     def is_waiting(self) -> bool:
         """Whether a statement has no answer yet. An answer that has come is dropped."""
@@ -217,26 +217,14 @@ class Connection(psycopg.Connection[NamedRow]):
 
 
 def connect(url: str, *, only_reads: bool = False) -> Connection:
-    """Connect to the server of a URL. Raises `psycopg.Error`, whose text holds no password."""
-    connection = _connected(url)
-    try:
-        connection.execute(_SESSION)
-        if only_reads:
-            connection.execute(_ENDS_BY_ITSELF)
-        ((connection.server,),) = connection.execute(SERVER)
-    except BaseException:
-        connection.close()
-        raise
-    connection.only_reads = only_reads
-    connection.add_notice_handler(connection.note)
-    return connection
+    """Connect to the server of a URL. Raises `psycopg.Error`, whose text holds no password.
 
-
-def _connected(url: str) -> Connection:
+    Also for a server that is too old or has another encoding.
+    """
     given = parameters_of(url)
-    options: dict[str, Any] = {name: value for name, value in _DEFAULTS.items() if name not in given}
+    options: Any = {name: value for name, value in _DEFAULTS.items() if name not in given}
     try:
-        return Connection.connect(
+        connection = Connection.connect(
             url,
             autocommit=True,
             # Also if the URL names another one: texts are UTF-8.
@@ -250,18 +238,27 @@ def _connected(url: str) -> Connection:
     except (psycopg.Error, ValueError) as error:
         # An impossible host name is a `UnicodeError`.
         raise safely_told(error, url) from None
-
-
-def _lock_timeout(seconds: float) -> str:
-    return f"SET LOCAL lock_timeout = '{seconds:g}s'"
-
-
-def roll_back(connection: Connection) -> None:
-    """Undo the open transaction. If the server can't be told, it undoes it by itself when the connection ends."""
     try:
-        connection.execute("ROLLBACK")
-    except psycopg.Error:
+        _check_server(connection)
+        connection.execute(_SESSION + _READER if only_reads else _SESSION)
+    except BaseException:
         connection.close()
+        raise
+    connection.add_notice_handler(connection.note)
+    return connection
+
+
+def _check_server(connection: Connection) -> None:
+    number = connection.info.server_version // 10_000
+    if number < OLDEST_SERVER:
+        raise psycopg.OperationalError(
+            f"version {number} is too old; use PostgreSQL {OLDEST_SERVER} or newer"
+        )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise psycopg.OperationalError(
+            f"it has the encoding {encoding}; create one with the encoding UTF8"
+        )
 
 
 def without_nul(value: Any) -> Any:
@@ -270,7 +267,7 @@ def without_nul(value: Any) -> Any:
 
 
 def _limited(steps: Generator[Any, Any, T], ends_at: float) -> Generator[Any, Any, T]:
-    """The driver's own steps while it waits for the server. Raises `Overdue` after this monotonic time."""
+    """The driver's own steps while it waits. Raises `Overdue` after this monotonic time."""
     try:
         wanted = next(steps)
         while True:

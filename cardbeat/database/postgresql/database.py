@@ -1,230 +1,237 @@
 """PostgreSQL, for several processes on several hosts: one connection that writes, others that read.
 
-A write succeeds only if the server has confirmed its COMMIT. Without an answer the caller gets `MaybeDone`.
+A write succeeds only if the server has confirmed its COMMIT. Without an answer in time its caller
+gets `MaybeDone`, and the connection is left waiting: to cut it would keep what no standby has.
+
+Servers lock rows of `checks` in the same order. Two writes in one transaction could lock them in
+the opposite order to another server's, so each transaction is one call.
 """
 
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final
 
 import psycopg
 
-from cardbeat.concurrency.later import Later
-from cardbeat.database.postgresql.connection import TABLES, TIME, Connection, connect, roll_back
+from cardbeat.database.database import Database, Transaction, Write, by_work, make_together
+from cardbeat.database.postgresql.connection import COMMIT_SECONDS, Connection, connect
 from cardbeat.database.postgresql.errors import (
     LockNotAvailable,
     Unconfirmed,
+    Unreachable,
     in_one_line,
     is_trouble,
     may_be_repeated,
-    only_reads,
     translated,
-    unavailable,
 )
-from cardbeat.database.postgresql.examination import require_rights
-from cardbeat.database.postgresql.row_lease import RowLease
-from cardbeat.database.postgresql.sampled_clock import SampledClock
-from cardbeat.database.postgresql.schema import MIGRATION_LOCK, bring_up_to_date, check_server
-from cardbeat.database.postgresql.server import Server, Writer
-from cardbeat.database.queue import Readers, Write, WriteQueue
-from cardbeat.database.schema import NUMBERED
-from cardbeat.errors import StartupError
+from cardbeat.database.postgresql.lease import RowLease
+from cardbeat.database.postgresql.schema import bring_up_to_date
+from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import prepare_folder
 from cardbeat.host.staging import remove_left_behind
-from cardbeat.log import Seldom
-
-if TYPE_CHECKING:
-    from cardbeat.database.protocols import Transaction
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 PAUSES_SECONDS: Final = (0.005, 0.02, 0.1)
-"""Pauses before repeating a transaction that the server undid because of others, so that those can finish."""
-LOCK_SECONDS: Final = 5.0
-"""Longest wait for a row that another session keeps locked. The other writes of the transaction wait too."""
-NEXT_LOCK_SECONDS: Final = 0.25
-"""The same during `CAUTIOUS_SECONDS` after a row was found locked, halved for each such row in a transaction."""
-LEAST_LOCK_SECONDS: Final = 0.01
-CAUTIOUS_SECONDS: Final = 60.0
-GIVE_UP_SECONDS: Final = 8.0
-"""How long a transaction goes on after locked rows, before it fails as a whole: the documented `curl` waits for 10."""
+"""Pauses before repeating a transaction that the server undid because of others."""
+AWAY_SECONDS: Final = 1.0
+"""Pause between two attempts to reach the server."""
+CONNECT_SECONDS: Final = 6.0
+"""Longer than an attempt to reach it takes."""
+SLOW_SECONDS: Final = 1.0
+"""An answer that took longer does not tell the time."""
+_WORKS: Final = (
+    "SELECT 1 FROM pg_stat_activity WHERE pid = ? AND coalesce(state, '') NOT LIKE 'idle%'"
+)
+"""Whether a process of the server runs a statement. Its state is NULL if the role must not know.
+
+Another server may have a process of the same number: then the commit's connection must end first.
+"""
 
 
-class PostgresqlDatabase(WriteQueue[Connection]):
-    """The database that a URL names, as `open_database` has it. `folder` is that of the stored cards."""
+class PostgresqlDatabase(Database):
+    """The database that a URL names, as `open_database` has it. `folder` is that of the cards."""
 
-    # All servers lock the rows of one write in the same order. Two writes in one transaction could lock rows in the
-    # opposite order to another server's: a deadlock, which undoes one of them. So there is one large call.
-    MOST_SINGLE, AT_ONCE, TOGETHER_SECONDS = 1, (256, 256), 0
-
-    def __init__(self, folder: Path, url: str, *, stores_cards: bool = True) -> None:
-        self.reserve = Reserve(folder)
-        self._told = Seldom(log)
+    def __init__(
+        self,
+        folder: Path,
+        url: str,
+        *,
+        stores_cards: bool = True,
+        commit_seconds: float = COMMIT_SECONDS,
+    ) -> None:
         if stores_cards:
             prepare_folder(folder)
         # From a restore that was killed.
         remove_left_behind(folder)
-        self._server = Server(url)
-        with start_up_errors():
-            self._writer = Writer(self._server, prepared(url))
-        self._clock = SampledClock(self._ask_time)
-        self.fence = RowLease(self)
-        # Only the writer's thread uses `self._writer` and these, once it runs.
-        self._may_repeat = False
-        self._found_locked = 0
-        self._cautious_until = 0.0
-        self._gives_up_at = 0.0
-        connect_to_read = partial(self._server.connect, only_reads=True)
-        super().__init__(Readers(connect_to_read, partial(unavailable, "read", self._told), Connection.is_idle))
-
-    def create_later(self, work: Callable[[Connection], T]) -> Later[T]:
-        # It takes no room on the disk of the data folder.
-        return self.write_later(work)
+        self._url = url
+        self._commit_seconds = commit_seconds
+        # Read and written by any thread; each value is replaced as a whole.
+        self._away_until = 0.0
+        self._is_away = False
+        self._ahead = 0.0
+        self._waiting: Connection | None = None
+        """The connection that waits for the answer to its COMMIT, which did not come in time."""
+        self.fence: RowLease = RowLease(self)
+        with start_up_errors(), contextlib.ExitStack() as undo:
+            self._writer = connect(url)
+            undo.callback(self._writer.close)
+            bring_up_to_date(self._writer)
+            self._set_clock()
+            self._writer.roll_back()
+            undo.pop_all()
+        super().__init__(Reserve(folder))
 
     def clock(self) -> float:
-        return self._clock()
+        return time.monotonic() + self._ahead
 
-    def server(self) -> str:
-        with self.read() as connection:
-            return str(connection.execute(TABLES).fetchone())
+    def create(self, work: Any) -> Any:
+        # It takes no room on the disk of the data folder.
+        return self.write(work)
 
     def lease(self) -> RowLease:
         return self.fence
 
-    def hold(self, transaction: "Transaction", name: str, /) -> None:
-        # Locks with two keys do not collide with `MIGRATION_LOCK` itself, which has one.
-        transaction.execute(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK}, hashtext(?))", (name,))
-
-    def lock(self, transaction: "Transaction", sql: str, values: Sequence[Any], /) -> None:
+    def lock(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> None:
         transaction.execute(f"{sql} FOR NO KEY UPDATE", values)
 
-    def lock_free(self, transaction: "Transaction", sql: str, values: Sequence[Any], /) -> list[Any]:
-        return [row[0] for row in transaction.execute(f"{sql} FOR NO KEY UPDATE SKIP LOCKED", values)]
+    def lock_free(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> list[Any]:
+        found = transaction.execute(f"{sql} FOR NO KEY UPDATE SKIP LOCKED", values)
+        return [row[0] for row in found]
 
-    def close(self, seconds: float | None = None) -> bool:
-        if not self._finish(seconds):
-            return False
-        self._server.close()
-        self._readers.close()
-        self._writer.close()
-        return True
+    def _set_clock(self) -> None:
+        """Begin a transaction, and take the server's clock: all machines have the same time."""
+        asked_at = time.monotonic()
+        now = self._writer.begin()
+        answered_at = time.monotonic()
+        if not self._ahead or answered_at - asked_at < SLOW_SECONDS:
+            self._ahead = now - (asked_at + answered_at) / 2
 
-    def _commit(self, group: list[Write[Any]]) -> bool:
-        with unavailable("write", self._told):
-            for pause_seconds in PAUSES_SECONDS:
-                try:
-                    self._try(group, may_repeat=True)
-                    return True
-                except psycopg.Error as error:
-                    if not may_be_repeated(error):
-                        raise
-                time.sleep(pause_seconds)
-            self._try(group, may_repeat=False)
-        return True
+    def _parts(self, group: list[Write[Any]]) -> list[list[Write[Any]]]:
+        return by_work(group)
 
-    def _try(self, group: list[Write[Any]], *, may_repeat: bool) -> None:
-        self._may_repeat = may_repeat
-        try:
-            self._readers.require_one()
-            connection = self._writer.connected()
-        except psycopg.Error:
-            # A node that writes but can't read would keep the lease and send nothing. Another may need its connections.
-            if not self._writer.unconfirmed:
-                self._readers.drop_idle()
-                self._writer.connection.close()
-            raise
+    def _commit(self, group: list[Write[Any]]) -> None:
+        with self._errors("write"):
+            try:
+                return self._transact(group)
+            except Exception as error:
+                # A row that stays locked concerns one write, as an error of the work does.
+                if is_trouble(error) and not isinstance(error, LockNotAvailable):
+                    raise
+                if len(group) == 1:
+                    group[0].error = translated(error)
+                    return None
         for write in group:
-            write.error = None
-        self._found_locked = 0
-        self._gives_up_at = time.monotonic() + GIVE_UP_SECONDS
+            try:
+                self._commit([write])
+            except Unavailable as error:
+                write.error = error
+        return None
+
+    def _transact(self, writes: list[Write[Any]]) -> None:
+        """Make writes in one transaction, again if the server undid it because of others."""
+        for pause_seconds in PAUSES_SECONDS:
+            try:
+                return self._try(writes)
+            except psycopg.Error as error:
+                if not may_be_repeated(error):
+                    raise
+            time.sleep(pause_seconds)
+        return self._try(writes)
+
+    def _try(self, writes: list[Write[Any]]) -> None:
+        self._use_writer()
         try:
-            self._clock.sample(partial(connection.begin, self._lock_seconds()))
-            self._make(connection, group)
-            connection.commit_in_time()
+            self._set_clock()
+            make_together(self._writer, writes)
+            self._writer.commit(self._commit_seconds)
         except Unconfirmed:
-            if connection.is_waiting():
-                self._writer.unconfirmed = connection
+            if self._writer.is_waiting():
+                self._waiting = self._writer
             raise
         except BaseException as error:
-            roll_back(connection)
-            if only_reads(error):
-                connection.close()
+            self._writer.roll_back()
+            if may_be_repeated(error):
+                # It may be a server that was the primary a moment ago.
+                self._writer.close()
             raise
 
-    def _ask_time(self) -> float:
-        ((now,),) = self._writer.connection.execute(TIME).fetchall()
-        return float(now)
+    def _use_writer(self) -> None:
+        """Have a connection that is ready for a transaction. Raises `Unreachable`."""
+        if self._waiting is not None:
+            if self._waiting.is_waiting():
+                # All others would wait behind it.
+                self._writer = self._connect_elsewhere(self._waiting)
+            else:
+                log.info("the commit that was not confirmed in time has ended")
+            self._waiting.close()
+            self._waiting = None
+        if not self._writer.is_idle():
+            self._writer.close()
+            self._writer = self._connect()
 
-    def _translated(self, error: Exception) -> Exception:
-        if isinstance(error, LockNotAvailable):
-            now = time.monotonic()
-            is_first = now >= self._cautious_until
-            self._found_locked += 1
-            self._cautious_until = now + CAUTIOUS_SECONDS
-            # Only the write that needs this row fails, unless there are many of them.
-            if now < self._gives_up_at:
-                if is_first:
-                    log.error("the database can't write: %s", in_one_line(error))
-                return translated(error)
-        # The other writes of the group would fail too, or the whole group may be made again.
-        if is_trouble(error) or (self._may_repeat and may_be_repeated(error)):
-            raise error
-        return translated(error)
+    def _connect_elsewhere(self, waiting: Connection) -> Connection:
+        """Connect to another server, in case the one that does not answer hangs and was replaced.
 
-    def _set_savepoint(self, connection: Connection) -> None:
-        connection.set_savepoint()
-
-    def _undo(self, connection: Connection) -> None:
-        connection.undo(self._lock_seconds())
-
-    def _lock_seconds(self) -> float:
-        if time.monotonic() >= self._cautious_until:
-            return LOCK_SECONDS
-        return max(LEAST_LOCK_SECONDS, NEXT_LOCK_SECONDS * 0.5**self._found_locked)
-
-    def _release_savepoint(self, connection: Connection) -> None:
-        connection.to_release += 1
-
-
-def prepared(url: str) -> Connection:
-    """A connection to a server that can be used, with tables of the newest version. Raises `StartupError`."""
-    connection = connect(url)
-    try:
-        check_server(connection)
-        require_rights(connection)
-        bring_up_to_date(connection)
-        _pass_last_rows(connection)
-    except BaseException:
+        Or to the same one if it is done with that commit: a proxy can lose an answer.
+        """
+        connection = self._connect()
+        if connection.execute(_WORKS, (waiting.process,)).fetchone() is None:
+            return connection
         connection.close()
-        raise
-    return connection
+        self._away_until = time.monotonic() + AWAY_SECONDS
+        raise Unreachable("a commit waits for a standby")
 
+    def _connect_reader(self) -> Connection:
+        return self._connect(only_reads=True)
 
-def _pass_last_rows(connection: Connection) -> None:
-    """Let new rows have the highest `seq`: logical replication copies no sequences. Not every role may see them."""
-    each = (f"SELECT pg_get_serial_sequence('{it}', 'seq') AS name, max(seq) AS last FROM {it}" for it in NUMBERED)
-    behind = f"FROM ({' UNION ALL '.join(each)}) AS numbered WHERE CASE WHEN has_sequence_privilege(name, 'SELECT')"
-    behind += " THEN last > coalesce(pg_sequence_last_value(name), 0) END"
-    if found := connection.execute(f"SELECT name {behind}").fetchall():
-        # The COMMIT need not wait for a standby, which has it before the first row that follows.
-        start = "BEGIN; SET LOCAL lock_timeout = 5000; SET LOCAL synchronous_commit = local"
-        lock = f"{start}; LOCK TABLE {', '.join(NUMBERED)} IN EXCLUSIVE MODE"
-        connection.run_script(f"{lock}; SELECT setval(name, greatest(last, nextval(name))) {behind}; COMMIT")
-        log.warning("set sequences that were behind their tables: %s", ", ".join(name for (name,) in found))
+    def _connect(self, *, only_reads: bool = False) -> Connection:
+        """A new connection. While the server is away, one caller tries every second.
+
+        A host that does not answer at all would keep each caller waiting for seconds.
+        """
+        if time.monotonic() < self._away_until:
+            raise Unreachable("the server could not be reached a moment ago")
+        if self._is_away:
+            self._away_until = time.monotonic() + CONNECT_SECONDS
+        try:
+            connection = connect(self._url, only_reads=only_reads)
+        except psycopg.Error as error:
+            self._is_away = True
+            self._away_until = time.monotonic() + AWAY_SECONDS
+            raise Unreachable(in_one_line(error)) from None
+        self._is_away = False
+        self._away_until = 0.0
+        return connection
+
+    def _is_usable(self, connection: Connection) -> bool:
+        if connection.is_idle():
+            return True
+        connection.close()
+        return False
+
+    def _close_writer(self) -> None:
+        self._writer.close()
+        if self._waiting is not None:
+            self._waiting.close()
+
+    @contextlib.contextmanager
+    def _errors(self, deed: str) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            self._told.error(f"the database can't {deed}: {in_one_line(error)}")
+            raise translated(error) from error
 
 
 @contextlib.contextmanager
 def looking(url: str) -> Iterator[Connection]:
     """As `open_to_look`."""
     with start_up_errors(), contextlib.closing(connect(url, only_reads=True)) as connection:
-        check_server(connection)
         yield connection
 
 
@@ -233,4 +240,5 @@ def start_up_errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise StartupError(f"can't use the PostgreSQL database: {in_one_line(error)}") from None
+        found = in_one_line(error)
+        raise StartupError(f"can't use the PostgreSQL database: {found}") from None

@@ -1,27 +1,30 @@
-"""PostgreSQL's errors, sorted by what can be done. Codes are SQLSTATE, listed in an appendix of PostgreSQL's manual."""
+"""PostgreSQL's errors, sorted by what can be done, and without secrets.
 
-import contextlib
-from collections.abc import Iterator
+Codes are SQLSTATE, listed in an appendix of PostgreSQL's manual.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from cardbeat.errors import MaybeDone, Unavailable
-from cardbeat.log import Seldom
 
-_ONLY_READS = {"25006", "0A000"}
-"""A server that only reads. In recovery it refuses to begin a transaction that writes, by the second code."""
-_TIMED_OUT = {"25P03", "25P04"}
-"""The server ended a session that was idle in its transaction, or whose transaction took too long."""
-_REPEATABLE = {"40001", "40P01", "23503", *_ONLY_READS, *_TIMED_OUT}
-"""Serialization failure, deadlock, and a foreign key to a row that another transaction has just deleted. A server that
-only reads was the primary a moment ago."""
-_LOST_CLASSES = {"08", "57"}
-"""Errors that end the connection, if they are operational."""
-_TROUBLE_CODES = {*_ONLY_READS, *_TIMED_OUT, "42501", "42P01", "55P03", "57014"}
-"""A right or a table that the role does not have any more (its `search_path` may have changed), a row that stays locked
-for too long, and a cancelled statement."""
-_TROUBLE_CLASSES = {"08", "40", "53", "57", "58", "F0", "XX"}
-"""The connection, a transaction undone because of others, lack of room, a server that stops, its disk, its defects."""
+UNDONE: Final = {"40001", "40P01", "23503", "25006", "0A000", "25P03", "25P04"}
+"""The transaction may succeed if it is made again: serialization failure, deadlock, a foreign key
+to a row that was just deleted, a server that takes no writes (two codes) and a session that the
+server ended because its transaction took too long (two codes)."""
+TROUBLE: Final = (UNDONE | {"42501", "42P01", "55P03"}) - {"23503"}
+"""Also a right or a table that the role has no more, and a row that stays locked for too long."""
+TROUBLE_CLASSES: Final = {"08", "40", "53", "57", "58", "F0", "XX"}
+"""The connection, a transaction undone because of others, lack of room, a server that stops or
+cancels a statement, its disk, its defects."""
+_PASSWORD: Final = re.compile(r"(?i)://[^:/?#@]*:([^/?#@]+)@|password=([^&]+)")
+"""A password in a URL, with its percent-encoding."""
+_SHOWN: Final = {"host", "hostaddr", "port", "user", "dbname"}
+"""Parameters of a URL whose values an error may show."""
 
 LockNotAvailable = psycopg.errors.LockNotAvailable
 
@@ -35,31 +38,28 @@ class Unconfirmed(psycopg.OperationalError):
 
 
 class Unreachable(psycopg.OperationalError):
-    """There is no connection. This is logged already, and to try again at once would keep all callers waiting."""
+    """There is no connection, and to try again at once would keep all callers waiting."""
 
 
-def is_trouble(error: Exception) -> bool:
+def is_trouble(error: BaseException) -> bool:
     """Whether the cause is the server or the network, not the statement."""
     if not isinstance(error, psycopg.Error):
         return False
     code = error.sqlstate
     if code is None:
         return isinstance(error, psycopg.OperationalError)
-    return code in _TROUBLE_CODES or code[:2] in _TROUBLE_CLASSES
+    return code in TROUBLE or code[:2] in TROUBLE_CLASSES
 
 
-def may_be_repeated(error: Exception) -> bool:
+def may_be_repeated(error: BaseException) -> bool:
     """Whether the transaction was certainly undone, and may succeed if it is made again."""
-    if isinstance(error, Overdue | Unconfirmed | Unreachable) or not isinstance(error, psycopg.Error):
+    if isinstance(error, Overdue | Unconfirmed | Unreachable):
         return False
-    # The driver's own errors have no code: with them, too, the connection has ended.
-    is_lost = isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in _LOST_CLASSES
-    return is_lost or error.sqlstate in _REPEATABLE
-
-
-def only_reads(error: BaseException) -> bool:
-    """Whether the server takes no writes. Another one may."""
-    return isinstance(error, psycopg.Error) and error.sqlstate in _ONLY_READS
+    if not isinstance(error, psycopg.OperationalError):
+        return isinstance(error, psycopg.Error) and error.sqlstate in UNDONE
+    # The connection has ended. The driver's own errors have no code.
+    code = error.sqlstate or "08"
+    return code in UNDONE or code[:2] in ("08", "57")
 
 
 def translated(error: Exception) -> Exception:
@@ -69,18 +69,33 @@ def translated(error: Exception) -> Exception:
     return Unavailable("database_unavailable") if is_trouble(error) else error
 
 
-@contextlib.contextmanager
-def unavailable(deed: str, told: Seldom) -> Iterator[None]:
-    """Translate PostgreSQL's errors and log them by `told`. `deed` names what the database can't do."""
-    try:
-        yield
-    except Unreachable:
-        raise Unavailable("database_unavailable") from None
-    except psycopg.Error as error:
-        told.error(f"the database can't {deed}: {in_one_line(error)}")
-        raise translated(error) from error
-
-
-def in_one_line(error: Exception) -> str:
+def in_one_line(error: BaseException) -> str:
     """The text of an error. `connect` has removed the password from its own."""
     return " ".join(str(error).split())
+
+
+def parameters_of(url: str) -> Mapping[str, Any]:
+    """Name -> value. Raises `psycopg.ProgrammingError`, whose text shows no part of the URL."""
+    try:
+        return conninfo_to_dict(url)
+    except (psycopg.Error, ValueError):
+        raise psycopg.ProgrammingError(
+            "its URL can't be read; it must be such as"
+            " postgresql://user:password@host:5432/name?parameter=value, with parameters that"
+            " PostgreSQL's library knows"
+        ) from None
+
+
+def safely_told(error: Exception, url: str) -> psycopg.OperationalError:
+    """An error of connecting, without passwords and values of the URL's other parameters.
+
+    PostgreSQL's library quotes what it can't read.
+    """
+    parameters = parameters_of(url).items()
+    hidden = {value for name, value in parameters if name not in _SHOWN}
+    for found in _PASSWORD.findall(url):
+        hidden.update(found)
+    text = str(error)
+    for value in sorted(hidden - {""}, key=len, reverse=True):
+        text = text.replace(value, "***")
+    return psycopg.OperationalError(text)

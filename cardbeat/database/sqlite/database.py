@@ -1,294 +1,191 @@
 """The SQLite file: one connection that writes, others that read.
 
-SQLite before 3.51.3 can corrupt a WAL database when two connections write or checkpoint at the same moment. So one
-connection writes, all others are `query_only`, and a lock file keeps the writers of other processes out.
+SQLite before 3.51.3 can corrupt a WAL database when two connections write or checkpoint at the same
+moment. So one connection writes, all others are `query_only`, and a lock file keeps the writers of
+other processes out.
 """
 
 import contextlib
-import itertools
-import logging
 import os
 import sqlite3
-import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Final
 
 from cardbeat.clock import wall_clock
-from cardbeat.concurrency.later import Later
-from cardbeat.database.queue import Readers, Write, WriteQueue
+from cardbeat.database.database import Database, Transaction, Write, by_work, make_together
+from cardbeat.database.schema import VERSION
 from cardbeat.database.sqlite.file import (
     BUSY_SECONDS,
-    DELIVERY_LOCK,
     FILE_NAME,
     FILES,
     WAL_BYTES,
     WRITER_LOCK,
-    check,
+    FileLease,
     connect,
     create_if_missing,
     empty_wal,
-    is_behind,
-    lock_path,
-    migrate,
+    looking,
+    open_lock_file,
     start_up_errors,
+    take_lock,
+    version_of,
 )
-from cardbeat.database.sqlite.lock_file import FileLease, open_lock_file, take_lock
-from cardbeat.database.sqlite.room import ROOM_BYTES, Room
-from cardbeat.errors import StartupError, Unavailable
+from cardbeat.database.sqlite.rows import bring_up_to_date
+from cardbeat.errors import Unavailable
 from cardbeat.host.disk import Reserve
-from cardbeat.host.ownership import check_writable, is_in_place, keep_others_out, status_of
+from cardbeat.host.ownership import prepare_folder, status_of
 from cardbeat.host.staging import remove_left_behind
-from cardbeat.host.system import try_lock, unlock
-from cardbeat.log import Seldom
+from cardbeat.host.system import unlock
 
-if TYPE_CHECKING:
-    from cardbeat.database.protocols import Transaction
-
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-READERS_LEAVE_SECONDS = 0.1
+READERS_LEAVE_SECONDS: Final = 0.1
 """How long the writer waits for readers that began before it empties the -wal."""
-WAL_GROWTH_BYTES = 4 * 1024 * 1024
-"""By how much the -wal grows until the writer tries again, after readers stayed for longer than that."""
-OPENINGS = 8
-"""How often the database is opened anew on a full disk: other programs may take what the room gives up."""
-_READ_ON = "the -wal grows until the disk is full, because a reader stays: end a backup that hangs or is suspended"
-_DISK_TROUBLE = {
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-}
+WAL_GROWTH_BYTES: Final = 4 * 1024 * 1024
+"""By how much the -wal grows until the writer tries again, after readers stayed for longer."""
 
 
-class SqliteDatabase(WriteQueue[sqlite3.Connection]):
+class SqliteDatabase(Database):
     """The open database of one data folder, as `open_database` has it."""
 
-    fence = None
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE_NAME
-        self.reserve = Reserve(folder)
-        self._told = Seldom(log)
-        self._room = Room(folder, self.reserve)
-        check_writable(folder, FILES)
-        keep_others_out(folder)
+    def __init__(self, folder: Path, wal_bytes: int = WAL_BYTES) -> None:
+        prepare_folder(folder, FILES)
         remove_left_behind(folder)
-        writer_lock = lock_path(self.path, WRITER_LOCK)
-        self._lock_file = open_lock_file(writer_lock)
+        self._folder = folder
+        self._wal_bytes = wal_bytes
+        self._empty_wal_at = wal_bytes
+        self.path = folder / FILE_NAME
+        self._lock_file = open_lock_file(folder / WRITER_LOCK)
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)
-            self._writer = self._open_though_full()
+            self._writer = self._open()
             undo.callback(self._writer.close)
-            # SQLite puts its own files beside the file that a link refers to.
-            self._wal_path, shm_path = (Path(f"{os.path.realpath(self.path)}{end}") for end in ("-wal", "-shm"))
-            self._opened = {path: path.stat() for path in (self.path, writer_lock)}
-            """The status of lock files and of the files that SQLite keeps open, from the moment when it opened them."""
-            # If the file system is not made for WAL mode, these two do not exist.
-            self._opened |= {path: found for path in (self._wal_path, shm_path) if (found := status_of(path))}
+            self._wal = Path(f"{self.path}-wal")
+            # A file system without shared memory has no -wal.
+            files = filter(status_of, (self.path, self._wal))
+            self._opened = {path: path.stat() for path in files}
+            """The files that are in use, as they were when they were opened."""
+            super().__init__(Reserve(folder))
             undo.pop_all()
-        self._wal_may_reach_bytes = WAL_BYTES
-        self._is_closed = False
-        super().__init__(
-            Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read", self._told))
-        )
-
-    def _open_though_full(self) -> sqlite3.Connection:
-        """As `_open`. SQLite makes two files for it: while the disk is full, the room gives way for them."""
-        for _ in range(OPENINGS):
-            try:
-                return self._open()
-            except (sqlite3.DatabaseError, StartupError):
-                if not self._room.give_way_to_open():
-                    raise
-        return self._open()
-
-    def _open(self) -> sqlite3.Connection:
-        """The connection that writes, its tables up to date.
-
-        Raises `StartupError` while a server of an older version uses them.
-        """
-        with self._only_writer(time.monotonic()):
-            create_if_missing(self.path)
-        check(self.path)
-        with contextlib.ExitStack() as undo:
-            writer = undo.enter_context(contextlib.closing(connect(self.path)))
-            with self._only_writer(time.monotonic()):
-                self._migrate(writer)
-            undo.pop_all()
-        return writer
-
-    def _migrate(self, writer: sqlite3.Connection) -> None:
-        with contextlib.ExitStack() as held:
-            if is_behind(writer):
-                lease = FileLease(lock_path(self.path, DELIVERY_LOCK))
-                held.callback(lease.release)
-                if not lease.take():
-                    found = f"a server of an older version uses {self.path}"
-                    raise StartupError(f"{found}; stop it, and start the server with this version first")
-            migrate(writer)
-
-    def create_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
-        self.reserve.require()
-        return self.write_later(work)
 
     def clock(self) -> float:
         return wall_clock()
 
-    def server(self) -> str:
-        return ""
-
     def lease(self) -> FileLease:
-        path = lock_path(self.path, DELIVERY_LOCK)
-        lease = FileLease(path)
-        # In a new dictionary: the writer's thread may go through the one before.
-        self._opened = {**self._opened, path: lease.opened}
-        return lease
+        return FileLease(self._folder)
 
-    def hold(self, transaction: object, name: str, /) -> None:
-        """Do nothing: there is one writer, and it holds its lock during the whole transaction."""
+    def lock(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> None:
+        """Do nothing: the only writer holds its lock during the whole transaction."""
 
-    def lock(self, transaction: object, sql: str, values: Sequence[object], /) -> None:
-        """Do nothing, as `hold`."""
-
-    def lock_free(self, transaction: "Transaction", sql: str, values: Sequence[Any], /) -> list[Any]:
+    def lock_free(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> list[Any]:
         return [row[0] for row in transaction.execute(sql, values)]
 
-    def close(self, seconds: float | None = None) -> bool:
-        if self._is_closed:
-            return True
-        if not self._finish(seconds):
-            return False
-        self._is_closed = True
-        self._readers.close()
-        freed = sum(found.st_size for path in self._opened if path != self.path and (found := status_of(path)))
-        self._writer.close()
-        self._room.take_back(freed)
-        os.close(self._lock_file)
-        return True
-
-    def _commit(self, group: list[Write[Any]]) -> bool:
-        with unavailable("write", self._told), self._only_writer(group[0].came_at):
-            self._require_in_place()
-            is_read = False
-            for attempt in itertools.count():
+    def _open(self) -> sqlite3.Connection:
+        """The connection that writes, to a database that was checked and is up to date."""
+        with self._only_writer():
+            create_if_missing(self.path)
+            with looking(self.path) as connection:
+                is_old = version_of(connection) < VERSION
+            if is_old:
+                # No server of an older version may use the tables.
+                lease = FileLease(self._folder)
                 try:
-                    has_changed = self._transact(group)
-                    break
-                except sqlite3.DatabaseError as error:
-                    # Once the database file has all that the -wal holds, as far as readers and the disk allow, the
-                    # -wal needs no room to grow. The file may have to grow for that.
-                    if not self._is_full(error) or (attempt and not self._room.give_way(is_read * ROOM_BYTES // 2)):
-                        if is_read:
-                            self._told.error(_READ_ON)
-                        raise
-                    with contextlib.suppress(sqlite3.DatabaseError):
-                        is_read = not empty_wal(self._writer, READERS_LEAVE_SECONDS, "RESTART")
-                    for write in group:
-                        write.error = None
-            # The callers have not been told yet: a file may have been removed during the transaction.
-            self._require_in_place()
-            return has_changed
+                    bring_up_to_date(self.path)
+                finally:
+                    lease.release()
+        writer = connect(self.path)
+        writer.execute("PRAGMA journal_mode = WAL")
+        # SQLite makes its own files at the first read.
+        writer.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        return writer
 
-    def _is_full(self, error: sqlite3.DatabaseError) -> bool:
-        """Whether the disk has no room for the -wal, the database file or the -shm, or a quota leaves none."""
-        code = getattr(error, "sqlite_errorcode", 0)
-        is_full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
-        return is_full or (code == sqlite3.SQLITE_IOERR_WRITE and self._room.is_at_quota())
+    def _connect_reader(self) -> sqlite3.Connection:
+        return connect(self.path, query_only=True)
 
-    def _transact(self, group: list[Write[Any]]) -> bool:
-        before = self._writer.total_changes
+    def _commit(self, group: list[Write[Any]]) -> None:
+        with self._errors("write"), self._only_writer():
+            self._look_at_files()
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                for writes in by_work(group):
+                    self._make(writes)
+                self._writer.execute("COMMIT")
+            finally:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+
+    def _make(self, writes: list[Write[Any]]) -> None:
+        self._writer.execute("SAVEPOINT job")
         try:
-            self._writer.execute("BEGIN IMMEDIATE")
-            self._make(self._writer, group)
-            self._writer.execute("COMMIT")
-            return self._writer.total_changes != before
-        finally:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
+            make_together(self._writer, writes)
+        except Exception as error:
+            if not self._writer.in_transaction:
+                # A full disk makes SQLite undo the whole transaction.
+                raise
+            self._writer.execute("ROLLBACK TO job")
+            if len(writes) == 1:
+                writes[0].error = translated(error)
+            else:
+                for write in writes:
+                    self._make([write])
+        self._writer.execute("RELEASE job")
 
-    def _require_in_place(self) -> None:
-        """Raise SQLite's error if a file of the database was removed or replaced while in use.
+    def _look_at_files(self) -> None:
+        """Keep the -wal small. Raise an error if a file was removed or replaced while in use.
 
-        No later process would find what is written to such a file, nor the lock on it.
+        No later process would find what is written to such a file.
         """
         for path, opened in self._opened.items():
-            if not is_in_place(path, opened):
-                message = f"{path} was removed or replaced while in use; stop the server, put it back and start it"
-                raise as_sqlite(message, sqlite3.SQLITE_READONLY)
+            found = status_of(path)
+            if found is None or not os.path.samestat(found, opened):
+                raise sqlite3.OperationalError(
+                    f"{path} was removed or replaced while in use; stop the server, put it back"
+                    " and start it"
+                )
+            if path is self._wal and found.st_size > self._empty_wal_at:
+                self._empty_wal(found.st_size)
 
-    def _translated(self, error: Exception) -> Exception:
-        # A full disk makes SQLite undo the whole transaction, so every write of the group has failed.
-        if not self._writer.in_transaction:
-            raise error
-        return translated(error)
+    def _empty_wal(self, size: int) -> None:
+        """Empty a large -wal. SQLite alone does it only at a moment without readers.
 
-    def _after_commit(self) -> None:
-        """Keep room on the disk, and empty a large -wal.
-
-        SQLite by itself does not wait for readers, and these may always overlap. Readers that begin while the writer
-        waits do not need the -wal, so it waits only for those that began before.
+        Readers that begin during the wait do not need the -wal.
         """
-        with contextlib.suppress(sqlite3.DatabaseError):
-            sql = "SELECT sum(checks), (SELECT coalesce(max(seq), 0) FROM keys) FROM totals_by_status"
-            self._room.fill(*self._writer.execute(sql).fetchone())
-        found = status_of(self._wal_path)
-        if found is None or found.st_size <= WAL_BYTES:
-            self._wal_may_reach_bytes = WAL_BYTES
-        elif found.st_size > self._wal_may_reach_bytes:
-            self._wal_may_reach_bytes = found.st_size + WAL_GROWTH_BYTES
-            # If another process writes now, or readers stay, this is tried again after some more writes.
-            with contextlib.suppress(OSError, Unavailable), unavailable("checkpoint", self._told):
-                if try_lock(self._lock_file):
-                    try:
-                        if not empty_wal(self._writer, READERS_LEAVE_SECONDS) and found.st_size > 2 * WAL_BYTES:
-                            self._told.error(_READ_ON)
-                    finally:
-                        unlock(self._lock_file)
+        self._empty_wal_at = self._wal_bytes
+        if not empty_wal(self._writer, READERS_LEAVE_SECONDS):
+            self._empty_wal_at = size + WAL_GROWTH_BYTES
+            if size > 2 * self._wal_bytes:
+                self._told.error(
+                    "the -wal grows until the disk is full, because a reader stays: end a backup"
+                    " that hangs or is suspended"
+                )
+
+    def _close_writer(self) -> None:
+        self._writer.close()
+        os.close(self._lock_file)
 
     @contextlib.contextmanager
-    def _only_writer(self, came_at: float) -> Iterator[None]:
-        """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
-        try:
-            is_taken = take_lock(self._lock_file, came_at + BUSY_SECONDS)
-        except OSError as error:
-            raise as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None
-        if not is_taken:
-            # That process may be suspended for any time.
-            raise as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
+    def _only_writer(self) -> Iterator[None]:
+        """Keep other processes from writing. Raises an error if one does not end."""
+        if not take_lock(self._lock_file, BUSY_SECONDS):
+            raise sqlite3.OperationalError(f"another process holds {WRITER_LOCK}")
         try:
             yield
         finally:
             unlock(self._lock_file)
 
-
-def as_sqlite(message: str, code: int) -> sqlite3.OperationalError:
-    """An error as SQLite's own with that code, for trouble that SQLite does not notice."""
-    error = sqlite3.OperationalError(message)
-    error.sqlite_errorcode = code
-    return error
+    @contextlib.contextmanager
+    def _errors(self, deed: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.DatabaseError, MemoryError) as error:
+            # A `MemoryError` has no text.
+            self._told.error(f"the database can't {deed}: {str(error) or 'out of memory'}")
+            raise translated(error) from error
 
 
 def translated(error: Exception) -> Exception:
-    """A refusal for SQLite's trouble with the disk or with memory; any other error unchanged."""
-    if isinstance(error, MemoryError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_TROUBLE:
+    """A refusal for trouble with the disk, a lock or memory; any other error unchanged."""
+    is_trouble = isinstance(error, sqlite3.OperationalError | MemoryError)
+    # SQLite raises no subclass for a damaged file.
+    if is_trouble or type(error) is sqlite3.DatabaseError:
         return Unavailable("database_unavailable")
     return error
-
-
-@contextlib.contextmanager
-def unavailable(deed: str, told: Seldom) -> Iterator[None]:
-    """Translate SQLite's errors and log them by `told`. `deed` names what the database can't do."""
-    try:
-        yield
-    except (sqlite3.DatabaseError, MemoryError) as error:
-        # A `MemoryError` has no text.
-        told.error(f"the database can't {deed}: {str(error) or 'out of memory'}")
-        raise translated(error) from error

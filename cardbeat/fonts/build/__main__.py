@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from cardbeat.fonts.build import emoji, han, index, letters
+from cardbeat.fonts.build import contrast, emoji, han, index, letters
 from cardbeat.fonts.build.packages import Packages
 from cardbeat.fonts.build.subsets import FOLDER
 
@@ -22,17 +22,16 @@ def main() -> None:
             *letters.inter_with_marks(packages),
             *letters.scripts(packages),
             *letters.rarer_letters(packages),
-            *letters.old_hangul(packages),
             *letters.math_marks(packages),
             *letters.symbols(packages),
             *han.subsets(packages, han.SERIF),
             *han.subsets(packages, han.SANS),
-            *emoji.subsets(packages),
         ]
+        pictures = list(emoji.subsets(packages))
+        contrast.write_contrast(pictures)
         letters.for_pages(packages)
         packages.copy_licences()
-        index.write_index(subsets)
-        index.write_advances()
+        index.write_index(subsets + pictures)
         index.write_record(packages)
 
 

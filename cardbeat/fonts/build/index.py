@@ -1,4 +1,4 @@
-"""The index that `typeset.catalogue` reads, and the record of what was made from what."""
+"""The index that `typeset.faces.catalogue` reads, and the record of what was made from what."""
 
 import array
 import hashlib
@@ -7,53 +7,43 @@ import sys
 from collections.abc import Iterable
 
 from fontTools.ttLib import TTFont
-from PIL import ImageFont
 
 from cardbeat.fonts.build.packages import Packages
 from cardbeat.fonts.build.subsets import FOLDER, BuiltSubset, read
-from cardbeat.typeset.faces.catalogue import ADVANCE_UNITS, FontSubset, read_subsets
+
+SERIF = ("source-serif", "noto-")
+LETTERS = ("inter", "source-serif", "noto-", "han", "sans", "serif", "marks")
+"""Beginnings of names of fonts with serifs, and of those of letters, which are drawn bolder if they have no bold weight."""
 
 
 def write_index(subsets: Iterable[BuiltSubset]) -> None:
     """`index.json` has a row for each subset, in the order in which a character is looked for in them.
 
-    `[name, weights, shaped, regions, advance in em, lengths of the files, count, is wide]`: the next `count` numbers
-    of `index.bin` are its codepoints' boundaries, or those of `index-wide.bin` if any of them takes more than the
-    16 bits that these have: they have 32. All are little-endian.
+    `[name, weights, kinds, regions, advance in em, count]`: the next `count` numbers of `index.bin`, of 32 bits
+    and little-endian, are its codepoints' boundaries.
     """
-    rows, numbers, wide = [], array.array("H"), array.array("I")
-    for name, weights, codepoints, shaped, regions in subsets:
-        boundaries = _boundaries(codepoints)
-        lengths = [(FOLDER / f"{name}-{weight}.ttf.gz").stat().st_size for weight in weights]
-        is_wide = boundaries[-1] >= 1 << 16
-        advance_em = _uniform_advance(name, weights[0])
-        rows.append([name, weights, shaped, regions, advance_em, lengths, len(boundaries), is_wide])
-        (wide if is_wide else numbers).extend(boundaries)
-    for file, values in (("index.bin", numbers), ("index-wide.bin", wide)):
-        if sys.byteorder == "big":
-            values.byteswap()
-        (FOLDER / file).write_bytes(values.tobytes())
-    (FOLDER / "index.json").write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", "ascii")
-
-
-def write_advances() -> None:
-    """`advances.bin`: how wide the characters of each subset in the index are, where they differ.
-
-    In the order of the index, weight after weight and character after character: numbers of 16 bits, little-endian,
-    in parts of the size, so that no font is opened to plan lines.
-    """
-    advances = array.array("H")
-    for subset in read_subsets():
-        for weight in () if subset.advance_em else subset.weights:
-            advances.extend(_advances(subset, weight))
+    rows = []
+    numbers = array.array("I")
+    for subset in subsets:
+        boundaries = _boundaries(subset.codepoints)
+        advance_em = _uniform_advance(subset.name, subset.weights[0])
+        row = [subset.name, subset.weights, _kinds(subset), subset.regions, advance_em, len(boundaries)]
+        rows.append(json.dumps(row))
+        numbers.extend(boundaries)
     if sys.byteorder == "big":
-        advances.byteswap()
-    (FOLDER / "advances.bin").write_bytes(advances.tobytes())
+        numbers.byteswap()
+    (FOLDER / "index.bin").write_bytes(numbers.tobytes())
+    (FOLDER / "index.json").write_text("[\n" + ",\n".join(rows) + "\n]\n", "ascii")
 
 
-def _advances(subset: FontSubset, weight: int) -> list[int]:
-    font = ImageFont.truetype(read(f"{subset.name}-{weight}"), ADVANCE_UNITS, layout_engine=ImageFont.Layout.BASIC)
-    return [round(font.getlength(character)) for character in subset.characters()]
+def _kinds(subset: BuiltSubset) -> str:
+    kinds = {
+        "serif": subset.name.startswith(SERIF),
+        "shaped": subset.shaped,
+        "emoji": subset.name.startswith("emoji"),
+        "letters": subset.name.startswith(LETTERS),
+    }
+    return " ".join(kind for kind, is_so in kinds.items() if is_so)
 
 
 def _boundaries(codepoints: Iterable[int]) -> list[int]:

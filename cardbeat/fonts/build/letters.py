@@ -24,6 +24,8 @@ SERIF_PACKAGE = "@fontsource-variable/source-serif-4"
 SERIF = ("latin", "latin-ext", "vietnamese", "cyrillic", "cyrillic-ext", "greek")
 SERIF_WEIGHT, SERIF_OPTICAL_SIZE = 700, 48
 """For headlines only."""
+TRACKED_WEIGHT, TRACKING_EM = 700, -0.02
+"""Titles are set in this weight: fonts are spaced for smaller sizes. Capitals would look crowded."""
 SERIF_UNANCHORED = {"ẹ": "e", "ọ": "o", "ṣ": "s", "Ẹ": "E", "Ọ": "O", "Ṣ": "S"}
 """Letters of Yoruba and Igbo that it has no place for an accent on, and letters as high that it has one on."""
 FULL_SERIF = ("source-serif", "VAR/SourceSerif4Variable-Roman.ttf")
@@ -31,11 +33,10 @@ WITH_SERIF = (
     "hebrew devanagari bengali tamil telugu malayalam gujarati sinhala thai lao khmer myanmar georgian armenian"
 )
 SERIF_SCRIPTS = (
-    ("noto-nastaliq-urdu", "arabic"),
     ("noto-naskh-arabic", "arabic"),
     *((f"noto-serif-{script}", script) for script in WITH_SERIF.split()),
 )
-"""Package and subset of other scripts' faces for headlines. The first is for Urdu only."""
+"""Package and subset of other scripts' faces for headlines."""
 
 FEATURES = ("kern", "mark", "mkmk", "ccmp", "locl")
 """Not the contextual ones: they turn `->` into an arrow, and only where a shaping engine is at hand."""
@@ -48,8 +49,8 @@ MARKED = ((0x20, 0x250), (0x250, 0x2B0), (0x300, 0x370), (0x386, 0x3CF), (0x400,
 UNANCHORED = {"я": "э", "Ю": "О", "Я": "О"}
 """Vowels of Russian that Inter has no place for an accent on, and letters as high that it has one on."""
 FRACTIONS = ((0x2150, 0x215F), (0x2189, 0x218A))
-SIGNS = ((0x2022, 0x2023), (0x20A0, 0x20D0), (0x2190, 0x2400), (0x25A0, 0x2600), (0x27F0, 0x2800), (0x2900, 0x2C00))
-"""Currencies, arrows, operators, keys and shapes, which are as heavy as the letters of their font."""
+SIGNS = ((0x2022, 0x2023), (0x2070, 0x209D), (0x20A0, 0x20D0), (0x2190, 0x2400), (0x25A0, 0x2600), (0x27F0, 0x2800), (0x2900, 0x2C00))
+"""Raised and lowered digits, currencies, arrows, operators, keys and shapes, which are as heavy as the letters of their font."""
 
 BOTH = (400, 700)
 SCRIPTS = tuple(
@@ -66,9 +67,6 @@ SCRIPTS = tuple(
 OTHERS = (("noto-serif-tibetan", "tibetan", (400,)),)
 WIDEST_SPACE_EM, SPACE_EM = 0.35, 0.26
 """A space wider than the first, which looks like two, gets the width that it has in Noto Sans."""
-KOREAN = ("@expo-google-fonts/noto-sans-kr", "400Regular/NotoSansKR_400Regular.ttf")
-OLD_HANGUL = ((0x1100, 0x1200), (0x302E, 0x3030), (0xA960, 0xA980), (0xD7B0, 0xD800))
-"""Letters of Korean that are joined into syllables by the font, and marks of tone, which stand before them."""
 FULL_NOTO = "@expo-google-fonts/noto-sans"
 FULL_NOTO_FILES = {400: "400Regular/NotoSans_400Regular.ttf", 700: "700Bold/NotoSans_700Bold.ttf"}
 """The rarer letters of Latin, Greek and Cyrillic, and nearly every mark with its anchors."""
@@ -91,7 +89,7 @@ SYMBOLS = (
 CHUNK = 300
 """Characters in a file of symbols: about 40 KB, opened in a millisecond."""
 
-PACKAGES = {INTER_PACKAGE, SERIF_PACKAGE, FULL_INTER[0], FULL_SERIF[0], FULL_NOTO, KOREAN[0]} | {
+PACKAGES = {INTER_PACKAGE, SERIF_PACKAGE, FULL_INTER[0], FULL_SERIF[0], FULL_NOTO} | {
     f"@fontsource/{name}" for name, *_ in (*SCRIPTS, *OTHERS, *SYMBOLS, *SERIF_SCRIPTS)
 }
 
@@ -101,12 +99,12 @@ def serif(packages: Packages) -> Iterator[BuiltSubset]:
     for subset in SERIF:
         name = f"source-serif-{subset}"
         font = packages.font(SERIF_PACKAGE, f"files/source-serif-4-{subset}-standard-normal.woff2")
-        instance = instantiateVariableFont(font, axes)
+        instance = tracked(instantiateVariableFont(font, axes))
         codepoints = write(instance, f"{name}-{SERIF_WEIGHT}", instance.getBestCmap(), FEATURES)
         write_anchors(instance, name)
         yield BuiltSubset(name, (SERIF_WEIGHT,), codepoints)
     name = "source-serif-marks"
-    instance = instantiateVariableFont(packages.font(*FULL_SERIF), axes)
+    instance = tracked(instantiateVariableFont(packages.font(*FULL_SERIF), axes))
     anchor_like(instance, SERIF_UNANCHORED)
     codepoints = write(instance, f"{name}-{SERIF_WEIGHT}", _within(instance, MARKED), FEATURES)
     write_anchors(instance, name)
@@ -115,12 +113,24 @@ def serif(packages: Packages) -> Iterator[BuiltSubset]:
         yield _script(packages, package, package, subset, (SERIF_WEIGHT,))
 
 
+def tracked(font: Any) -> Any:
+    """The font with less space after small letters and between words."""
+    units = round(TRACKING_EM * font["head"].unitsPerEm)
+    glyphs = {glyph for code, glyph in font.getBestCmap().items() if chr(code).islower() or chr(code) == " "}
+    for glyph in glyphs:
+        advance, left = font["hmtx"][glyph]
+        font["hmtx"][glyph] = max(0, advance + units), left
+    return font
+
+
 def inter(packages: Packages) -> Iterator[BuiltSubset]:
     for subset in INTER:
         name = f"inter-{subset}"
         for weight, optical_size in INTER_OPTICAL_SIZE.items():
             font = packages.font(INTER_PACKAGE, f"files/inter-{subset}-standard-normal.woff2")
             instance = instantiateVariableFont(font, {"wght": weight, "opsz": optical_size})
+            if weight == TRACKED_WEIGHT:
+                tracked(instance)
             codepoints = write(instance, f"{name}-{weight}", instance.getBestCmap(), FEATURES)
         yield BuiltSubset(name, tuple(INTER_OPTICAL_SIZE), codepoints)
     for weight, optical_size in INTER_OPTICAL_SIZE.items():
@@ -143,6 +153,8 @@ def inter_with_marks(packages: Packages) -> Iterator[BuiltSubset]:
         font = packages.font(*FULL_INTER)
         wanted = _within(font, (*MARKED, *FRACTIONS))
         instance = instantiateVariableFont(font, {"wght": weight, "opsz": optical_size})
+        if weight == TRACKED_WEIGHT:
+            tracked(instance)
         marks_in_every_script(instance)
         anchor_like(instance, UNANCHORED)
         codepoints = write(instance, f"{name}-{weight}", wanted, FEATURES)
@@ -170,12 +182,6 @@ def _narrow_space(font: Any) -> None:
     glyph, em = font.getBestCmap().get(0x20), font["head"].unitsPerEm
     if glyph and font["hmtx"][glyph][0] > WIDEST_SPACE_EM * em:
         font["hmtx"][glyph] = round(SPACE_EM * em), 0
-
-
-def old_hangul(packages: Packages) -> Iterator[BuiltSubset]:
-    name, font = "sans-old-hangul", packages.font(*KOREAN)
-    codepoints = write(font, f"{name}-400", _within(font, OLD_HANGUL), ("ljmo", "vjmo", "tjmo"))
-    yield BuiltSubset(name, (400,), codepoints, shaped=True)
 
 
 def rarer_letters(packages: Packages) -> Iterator[BuiltSubset]:

@@ -18,7 +18,6 @@ VERSIONS = {
     "twemoji-colr-font": "15.0.3",
     "@iconify-json/twemoji": "1.2.5",
     "@expo-google-fonts/noto-sans": "0.4.2",
-    "@expo-google-fonts/noto-sans-kr": "0.4.3",
     "inter-ui": "4.1.1",
     "source-serif": "4.5.1",
     "@fontsource/noto-serif-lao": "5.0.8",

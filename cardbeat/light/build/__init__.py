@@ -1,4 +1,4 @@
-"""Makes the files of `cardbeat/light`: `python -m cardbeat.light.build`, in the project's folder.
+"""Makes the pictures of `cardbeat/light`: `python -m cardbeat.light.build`, in the project's folder.
 
-A file holds an empty card as indices into its palette, compressed. Making one takes as long as drawing some cards.
+A picture holds an empty card as indices into its palette. Making one takes as long as drawing some cards.
 """

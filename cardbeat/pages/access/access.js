@@ -3,8 +3,7 @@
 import { call } from "../shared/api.js";
 import { copies } from "../shared/copy.js";
 import { byId, setText, showText } from "../shared/dom.js";
-import { showKeys } from "./keylist.js";
-import { addKey, findKey, labelOf } from "./keyring.js";
+import { holdKey, labelOf } from "./keyring.js";
 
 const SECTIONS = ["access", "issued", "board"];
 const NOT_A_KEY = "That is not a key. A key begins with sk_, followed by letters, digits, - and _.";
@@ -20,15 +19,7 @@ export function showSection(name) {
   for (const section of SECTIONS) byId(section).hidden = section !== name;
 }
 
-/** Shows the forms and the stored keys. `back` is the open key, if any: a button returns to it. */
-export function showAccess({ open, leave, back = "" }) {
-  const changed = (forgotten) => (forgotten === back ? leave() : showAccess({ open, leave, back }));
-  byId("known").hidden = showKeys(byId("known-keys"), back, { open, changed }) === 0;
-  byId("back").hidden = !back;
-  showSection("access");
-}
-
-/** Makes the forms work; `open(value)` is called with each key that the server accepts. */
+/** Makes the forms work; `open()` is called when this browser holds a key that the server has accepted. */
 export function setUpAccess(open) {
   onSubmit("sign-in", "key", () => signIn(open));
   onSubmit("register", "email", () => register(open));
@@ -48,19 +39,17 @@ async function signIn(open) {
   const about = await call("GET", "key", { key: value });
   if (about.scope === "cards") throw new Error(NOT_FOR_CHECKS);
   byId("key-owner").value = about.email ?? "";
-  // A key that this device remembers stays remembered; "Key and limits" changes that.
-  const remembered = byId("remember").checked || Boolean(findKey(value)?.remembered);
-  addKey({ value, label: labelOf(about), isReader: about.scope === "read", remembered });
+  holdKey({ value, label: labelOf(about), isReader: about.scope === "read", remembered: byId("remember").checked });
   byId("key").value = "";
   byId("remember").checked = false;
-  open(value);
+  open();
 }
 
 async function register(open) {
   const issued = await call("POST", "register", { body: { email: byId("email").value.trim() } });
   showIssued("Save these two now", issued, false, (remembered) => {
-    addKey({ value: issued.key, label: labelOf(issued), remembered });
-    open(issued.key);
+    holdKey({ value: issued.key, label: labelOf(issued), remembered });
+    open();
   });
 }
 

@@ -1,11 +1,10 @@
-// The dialog of the open key: its limits, its replacement, its webhook secret, and the other keys of this browser.
+// The dialog of the open key: its limits, its replacement, its read-only key and its webhook secret.
 
 import { showIssued } from "./access.js";
 import { call } from "../shared/api.js";
 import { closeDialogs, confirm } from "../shared/dialog.js";
 import { byId, setText, showText } from "../shared/dom.js";
-import { showKeys } from "./keylist.js";
-import { addKey, findKey, forgetKey, labelOf } from "./keyring.js";
+import { heldKey, holdKey, labelOf } from "./keyring.js";
 import { durationText } from "../shared/time.js";
 
 const REPLACE = {
@@ -34,19 +33,15 @@ const NO_READER = "A second key that shows the checks and changes nothing: for a
 let value = "";
 let hasReader = false;
 
-/** Makes the dialog work: `open(value)` opens another key, `add()` asks for one, `leave()` runs after the last one. */
-export function setUpAccount({ open, add, leave }) {
-  const changed = (forgotten) => (forgotten === value ? closeAnd(leave) : showOthers());
-  const showOthers = () => showKeys(byId("account-keys"), value, { open: (other) => closeAnd(() => open(other)), changed });
-  byId("account-open").addEventListener("click", () => show(showOthers));
-  byId("account-add").addEventListener("click", () => closeAnd(add));
+/** Makes the dialog work. `open()` shows the checks of the held key again, after something was issued. */
+export function setUpAccount(open) {
+  byId("account-open").addEventListener("click", show);
   byId("account-remember").addEventListener("change", () => {
-    addKey({ ...findKey(value), remembered: byId("account-remember").checked });
-    showOthers();
+    holdKey({ ...heldKey(), remembered: byId("account-remember").checked });
   });
   byId("account-replace").addEventListener("click", () => confirm(REPLACE, () => replace(open)));
-  byId("account-renew").addEventListener("click", () => confirm(RENEW, () => renew({ open, add })));
-  byId("account-share").addEventListener("click", () => share({ open, add }));
+  byId("account-renew").addEventListener("click", () => confirm(RENEW, () => renew(open)));
+  byId("account-share").addEventListener("click", () => share(open));
   byId("account-end").addEventListener("click", () => confirm(END, endReader));
   byId("account").addEventListener("click", (event) => event.target.closest("[data-close]") && byId("account").close());
 }
@@ -56,16 +51,10 @@ export function setAccount(current) {
   value = current;
 }
 
-function closeAnd(action) {
-  closeDialogs();
-  action();
-}
-
-async function show(showOthers) {
-  const key = findKey(value);
+async function show() {
+  const key = heldKey();
   setText(byId("account-label"), key?.label ?? "");
   byId("account-remember").checked = Boolean(key?.remembered);
-  showOthers();
   showText(byId("account-error"), "");
   byId("account").showModal();
   try {
@@ -94,31 +83,31 @@ function showMeter(name, used, most) {
 
 // These three show what was issued themselves: the dialog that asks may be closed before the answer comes.
 
+function showOnce(title, issued, remembered, saved) {
+  closeDialogs();
+  showIssued(title, issued, remembered, saved);
+}
+
 async function replace(open) {
   const old = value;
   const issued = await call("POST", "key/rotate", { key: old });
-  const kept = findKey(old);
-  const hold = (remembered) => addKey({ value: issued.key, label: labelOf(issued), remembered });
+  const kept = heldKey();
+  const hold = (remembered) => holdKey({ value: issued.key, label: labelOf(issued), remembered });
   // Stored at once, because the value is shown only here. After a sign-out nothing is stored.
-  if (kept) hold(kept.remembered);
-  forgetKey(old);
-  closeAnd(() => showIssued("Save the new key now", issued, Boolean(kept?.remembered), (remembered) => {
+  if (kept?.value === old) hold(kept.remembered);
+  showOnce("Save the new key now", issued, Boolean(kept?.remembered), (remembered) => {
     hold(remembered);
-    open(issued.key);
-  }));
+    open();
+  });
 }
 
-async function renew({ open, add }) {
+async function renew(open) {
   const issued = await call("POST", "key/webhook-secret", { key: value });
-  const goOn = () => (value ? open(value) : add());
-  closeAnd(() => showIssued("Save the new webhook secret now", issued, false, goOn));
+  showOnce("Save the new webhook secret now", issued, false, open);
 }
 
-async function share({ open, add }) {
-  const make = async () => {
-    const issued = await call("POST", "key/read-only", { key: value });
-    closeAnd(() => showIssued("Save the read-only key now", issued, false, () => (value ? open(value) : add())));
-  };
+async function share(open) {
+  const make = async () => showOnce("Save the read-only key now", await call("POST", "key/read-only", { key: value }), false, open);
   try {
     // The dialog may not show yet whether there is one, which would end without a question.
     showUse(await call("GET", "key", { key: value }));

@@ -12,6 +12,8 @@ const LONG_URL_CHARACTERS = 2000;
 const KEY_NAME = "cardbeat.cards_key";
 const OWN_NAME = "cardbeat.own_card";
 
+const EXAMPLE = "Designing reliable background jobs with nothing but SQLite";
+
 const form = byId("form");
 const output = new Output();
 const preview = new Preview(judge);
@@ -21,7 +23,8 @@ const drawSoon = onPause(draw, PAUSE_MILLISECONDS);
 function readCard() {
   const fields = Object.fromEntries(new FormData(form));
   for (const name of TEXTS) fields[name] = fields[name].replace(/\s+/g, " ").trim();
-  return fields;
+  const [template, theme] = fields.look.split("-");
+  return { ...fields, template, theme };
 }
 
 const readKey = () => byId("key").value.trim();
@@ -44,7 +47,7 @@ function draw() {
   remember(card);
   if (!key) keepKey("");
   if (url) preview.draw(url);
-  else askForWhatIsMissing(key);
+  else askForWhatIsMissing(card);
 }
 
 /** A card from a link is drawn only on demand: drawing it uses up the visitor's limit. */
@@ -52,26 +55,22 @@ function waitForTheVisitor(url) {
   drawSoon.never();
   preview.stop();
   const text = "The text came with a link. Draw it, or change it first.";
-  if (url) preview.ask("Your card appears here", text, { draw: true });
-  else askForWhatIsMissing(readKey());
+  if (url) preview.ask("Draw this card?", text, { draw: true });
+  else askForWhatIsMissing(readCard());
 }
 
-function askForWhatIsMissing(key) {
+/** Without a title there is an example to see, and nothing to ask for. */
+function askForWhatIsMissing({ title, look }) {
   preview.stop();
-  if (key) preview.ask("A card needs a title", "Everything else is optional.");
-  else askForKey();
-}
-
-function askForKey() {
-  const text =
-    "Drawing takes a cards key: one click, no account. The key will be in the HTML of your pages. It can only draw cards.";
-  preview.ask("Your card appears here", text, { getKey: true });
+  const text = "One click, no account. The key will be in the HTML of your pages. It can only draw cards.";
+  if (title) preview.ask("Draw your card", text, { getKey: true });
+  else preview.example(look);
 }
 
 function showOutput(url, card) {
   byId("long").hidden = !(url?.length > LONG_URL_CHARACTERS);
   output.show(url ? card : null, readKey());
-  for (const node of document.querySelectorAll("[data-title]")) setText(node, card.title);
+  for (const node of document.querySelectorAll("[data-title]")) setText(node, card.title || EXAMPLE);
   for (const node of document.querySelectorAll("[data-domain]")) setText(node, card.domain || location.host);
 }
 
@@ -89,7 +88,8 @@ function judge(url, refusal) {
 
 /** Puts the card into the page's own URL, so that it can be bookmarked. */
 function remember(card) {
-  history.replaceState(null, "", `#${new URLSearchParams(card)}`);
+  const fields = FIELDS.map((name) => [name, card[name]]);
+  history.replaceState(null, "", `#${new URLSearchParams(fields)}`);
   keep("sessionStorage", OWN_NAME, location.hash);
 }
 
@@ -104,7 +104,10 @@ function restore() {
   byId("key").value = keptKey();
   const card = new URLSearchParams((location.hash || recall("sessionStorage", OWN_NAME)).slice(1));
   if (!card.has("title")) return;
-  for (const name of FIELDS) form.elements[name].value = card.get(name) ?? "";
+  for (const name of TEXTS) form.elements[name].value = card.get(name) ?? "";
+  const look = `${card.get("template") || "default"}-${card.get("theme") || "dark"}`;
+  for (const radio of form.elements.look) radio.checked = radio.value === look;
+  if (!form.elements.look.value) form.elements.look[0].checked = true;
 }
 
 function start() {
@@ -143,9 +146,11 @@ function explainNoKey(error) {
   preview.ask("No key was issued", `${error.message} ${help}`.trim(), { getKey: !closed });
 }
 
-form.addEventListener("input", refresh);
+for (const input of [form, byId("looks")]) input.addEventListener("input", refresh);
 form.addEventListener("submit", (event) => event.preventDefault());
 byId("get-key").addEventListener("click", getKey);
 byId("draw").addEventListener("click", drawNow);
 window.addEventListener("hashchange", start);
+// The pictures get the accent's hue, as cards do.
+document.body.style.setProperty("--tint", byId("accent")?.textContent ?? "transparent");
 start();

@@ -30,7 +30,6 @@ export class Preview {
       const picture = await response.blob();
       this.#onAnswer(url, null);
       this.#show(picture, Number(response.headers.get("X-Missing-Glyphs")));
-      byId("left-out").hidden = response.headers.get("X-Left-Out") === null;
     } catch (error) {
       if (error.name !== "AbortError") this.#fail(error, url);
     }
@@ -42,6 +41,14 @@ export class Preview {
     this.#url = undefined;
   }
 
+  /** Shows the picture of a look, on its own and cropped, until there is a title. */
+  example(look) {
+    this.#put(`pages/looks/${look}.png`, "example");
+    byId("card").alt = "An example of a card";
+    setText(byId("status"), "An example. Type a title to see your own card.");
+    byId("missing").hidden = true;
+  }
+
   /** Shows what to do before a card can be drawn; `getKey` and `draw` show the button for it. */
   ask(title, text, { getKey = false, draw = false } = {}) {
     byId("stage").dataset.state = "asking";
@@ -51,21 +58,21 @@ export class Preview {
     byId("draw").hidden = !draw;
     setText(byId("status"), "");
     byId("missing").hidden = true;
-    byId("left-out").hidden = true;
   }
 
   #show(blob, missing) {
     const before = this.#picture;
     this.#picture = URL.createObjectURL(blob);
-    for (const image of document.querySelectorAll("#card, [data-crop]")) {
-      image.src = this.#picture;
-      image.hidden = false;
-    }
+    this.#put(this.#picture, "shown");
+    byId("card").alt = "The drawn card";
     if (before) URL.revokeObjectURL(before);
-    byId("stage").dataset.state = "shown";
-    byId("crops").hidden = false;
     setText(byId("status"), `PNG, 1200 × 630, ${(blob.size / 1000).toFixed(1)} KB`);
     showText(byId("missing"), missing && missingText(missing));
+  }
+
+  #put(picture, state) {
+    for (const image of document.querySelectorAll("[data-shown]")) image.src = picture;
+    byId("stage").dataset.state = state;
   }
 
   #fail(error, url) {
@@ -83,7 +90,7 @@ export class Preview {
 }
 
 function reasonText({ status, code, field, message }) {
-  if (code === "wrong_scope") return "That is a secret checks key. Click Get a cards key.";
+  if (code === "wrong_scope") return "That is a secret checks key. Click “Get a key and draw it”.";
   if (status === 414) return "Its texts are too long together for an image URL. Shorten them.";
   if (field === "title") return "Its title has no visible character.";
   return message;

@@ -88,7 +88,7 @@ ${imageMeta(
     ?>
 ${indented(imageMeta('"<?php echo esc_url($card); ?>"', '"<?php echo esc_attr($title); ?>"'))}
     <?php
-});`,
+}, 1);`,
   },
   next: {
     name: "Next.js",

@@ -1,8 +1,8 @@
 // The list of checks, in sections, with a filter and a search by name; a hundred on a page.
 
 import { byId, setText, showText } from "../shared/dom.js";
-import { arrange, countKinds, kindOf, summaryText } from "./groups.js";
-import { Row } from "./row.js";
+import { arrange, countKinds, kindOf, summaryOf } from "./groups.js";
+import { Row, targetText } from "./row.js";
 import { Section, place } from "./section.js";
 
 const PAGE_CHECKS = 100;
@@ -13,7 +13,8 @@ export class Board {
   #rows = new Map();
   #sections = new Map();
   #page = 0;
-  #isDead = false;
+  #usual = "";
+  #history;
   #on;
 
   /** `on` holds the actions of a row's buttons. */
@@ -35,7 +36,15 @@ export class Board {
     const news = checks.map((check) => newsText(before.get(check.id) ?? check, check)).filter(Boolean);
     if (news.length) setText(byId("news"), news.join(" "));
     this.#checks = checks;
+    this.#usual = mostFrequent(checks.map(targetText));
     this.#render();
+  }
+
+  /** Shows the outages of all checks, known from `kept_since` on. */
+  showHistory({ outages, kept_since }) {
+    const byCheck = Map.groupBy(outages, ({ check_id: id }) => id);
+    this.#history = (id) => ({ outages: byCheck.get(id) ?? [], kept_since });
+    for (const [id, row] of this.#rows) row.showHistory(this.#history(id));
   }
 
   /** Shows the present state of one check. */
@@ -62,14 +71,8 @@ export class Board {
   clear() {
     this.#page = 0;
     this.#checks = [];
-    this.setDead(false);
-  }
-
-  /** Greys everything and disables all changes: the page shows the last known state. */
-  setDead(isDead) {
-    this.#isDead = isDead;
-    byId("board").toggleAttribute("data-dead", isDead);
-    byId("create").disabled = isDead;
+    this.#history = undefined;
+    this.#rows.clear();
     this.#render();
   }
 
@@ -120,21 +123,42 @@ export class Board {
   }
 
   #row(check, isInGroup) {
-    if (!this.#rows.has(check.id)) this.#rows.set(check.id, new Row(this.#on));
+    const isNew = !this.#rows.has(check.id);
+    if (isNew) this.#rows.set(check.id, new Row(this.#on));
     const row = this.#rows.get(check.id);
-    row.show(check, isInGroup);
-    if (this.#isDead) row.disable();
+    row.show(check, isInGroup, this.#usual);
+    if (isNew && this.#history) row.showHistory(this.#history(check.id));
     return row;
   }
 
   #showSummary() {
     const counts = countKinds(this.#checks);
     const { attention } = counts;
-    showText(byId("summary"), summaryText(this.#checks));
-    byId("summary").dataset.state = attention ? "attention" : "";
-    for (const [kind, count] of Object.entries(counts)) setText(byId(`count-${kind || "all"}`), String(count));
+    showSummary(summaryOf(this.#checks));
+    for (const [kind, count] of Object.entries(counts)) {
+      const number = byId(`count-${kind || "all"}`);
+      setText(number, String(count));
+      const label = number.closest("label");
+      label.hidden = kind === "snoozed" && !count && !label.querySelector("input").checked;
+    }
     document.title = `${attention ? `(${attention}) ` : ""}Checks · cardbeat`;
   }
+}
+
+function mostFrequent(texts) {
+  const counts = [...Map.groupBy(texts, (text) => text)].map(([text, all]) => [all.length, text]);
+  return counts.sort(([a], [b]) => b - a)[0]?.[1] ?? "";
+}
+
+// Only what needs attention is coloured.
+function showSummary(parts) {
+  if (byId("summary").textContent === parts.map(({ text }) => text).join(" · ")) return;
+  const nodes = parts.flatMap(({ text, isBad }) => {
+    const node = document.createElement(isBad ? "b" : "span");
+    node.textContent = text;
+    return [" · ", node];
+  });
+  byId("summary").replaceChildren(...nodes.slice(1));
 }
 
 function newsText(before, { name, status, delivery }) {

@@ -1,20 +1,23 @@
 // The dashboard: the open key, the sections shown, and the refresh.
 
-import { refuse, setUpAccess, showAccess, showSection } from "../access/access.js";
+import { refuse, setUpAccess, showSection } from "../access/access.js";
 import { setAccount, setUpAccount } from "../access/account.js";
 import { sendTest, showAlerts } from "./alerts.js";
 import { call } from "../shared/api.js";
 import { Board } from "./board.js";
+import { copies } from "../shared/copy.js";
 import { closeDialogs, confirm } from "../shared/dialog.js";
 import { byId, part, setText, showText } from "../shared/dom.js";
 import { createCheck, editCheck } from "../editor/editor.js";
-import { currentKey, findKey, forgetKey, openKey } from "../access/keyring.js";
+import { dropKey, heldKey } from "../access/keyring.js";
+import { createCommand, showExamples } from "./example.js";
 import { dateText, serverNow } from "../shared/time.js";
 
 const LARGEST_PAGE = 1000;
 const REFRESH_MILLISECONDS = 5000;
 const REFRESH_MILLISECONDS_PER_CHECK = 10;
-const DEAD_MILLISECONDS = 60_000;
+const HISTORY_DAYS = 30;
+const HISTORY_MILLISECONDS = 300_000;
 // The server queues at most a hundred requests of a key.
 const ALERTS_AT_ONCE = 20;
 
@@ -22,26 +25,27 @@ let key = "";
 let refreshTimer;
 let refreshes = 0;
 let lastRefresh;
-let isDead = false;
+let shownHistory = { of: "", at: 0 };
 
 const board = new Board({ edit, remove, test, snooze, openAlerts });
 
-function open(newKey) {
+/** Opens the held key. */
+function open() {
   close();
-  key = newKey;
+  key = heldKey().value;
   // What only a key that may change is for, has the attribute data-owner.
   document.body.toggleAttribute("data-reader", isReader());
-  openKey(key);
   setAccount(key);
   showSection("board");
   refresh();
 }
 
-const isReader = () => Boolean(findKey(key)?.isReader);
+const isReader = () => Boolean(heldKey()?.isReader);
 
-/** Opens a key, hides the forms, and moves the focus out of them. */
-function enter(newKey) {
-  open(newKey);
+/** Opens the held key, hides the forms, and moves the focus out of them. Without a key the forms stay. */
+function enter() {
+  if (!heldKey()) return leave();
+  open();
   byId(isReader() ? "account-open" : "create").focus();
 }
 
@@ -50,7 +54,7 @@ function close() {
   key = "";
   setAccount("");
   lastRefresh = undefined;
-  isDead = false;
+  shownHistory = { of: "", at: 0 };
   clearTimeout(refreshTimer);
   closeDialogs();
   board.clear();
@@ -61,34 +65,38 @@ function close() {
 
 function leave(error) {
   close();
-  openKey("");
   // A value that is shown once stays until the user has saved it.
   if (!byId("issued").hidden) return;
-  showAccess({ open: enter, leave });
+  showSection("access");
   refuse("key", error);
   byId("key").focus();
 }
 
 function signOut() {
-  forgetKey(key);
+  dropKey();
   leave();
 }
 
-function addAnother() {
-  showAccess({ open: enter, leave, back: key });
-  byId("key").focus();
+/** The first page of a list, with the items of all pages. */
+async function loadAll(path, name) {
+  const first = await call("GET", path, { key });
+  for (let { next } = first; next; ) {
+    const page = await call("GET", `${path}&after=${next}`, { key });
+    first[name].push(...page[name]);
+    next = page.next;
+  }
+  return first;
 }
 
-async function loadChecks() {
-  const checks = [];
-  let next = null;
-  do {
-    const after = next ? `&after=${next}` : "";
-    const page = await call("GET", `checks?limit=${LARGEST_PAGE}${after}`, { key });
-    checks.push(...page.checks);
-    next = page.next;
-  } while (next);
-  return checks;
+const loadOutages = () => loadAll(`checks/outages?days=${HISTORY_DAYS}&limit=${LARGEST_PAGE}`, "outages");
+
+/** Shows the outages: those that were read beside the checks, or newer ones where a check has changed since. */
+async function showHistory(checks, loaded) {
+  const of = checks.map((check) => `${check.id}${check.status}${check.failed_at}`).join();
+  const isFresh = of === shownHistory.of && Date.now() - shownHistory.at < HISTORY_MILLISECONDS;
+  if (isFresh || !checks.length) return;
+  board.showHistory(loaded ?? (await loadOutages()));
+  shownHistory = { of, at: Date.now() };
 }
 
 /** Reads everything now, and again at intervals while the page is visible. */
@@ -99,22 +107,22 @@ async function refresh() {
   const isStale = () => turn !== refreshes || !key;
   let wait = REFRESH_MILLISECONDS;
   try {
-    const checks = await loadChecks();
+    const asked = [loadAll(`checks?limit=${LARGEST_PAGE}`, "checks"), shownHistory.at ? null : loadOutages()];
+    const [{ checks }, outages] = await Promise.all(asked);
     if (isStale()) return;
     showFresh(checks);
+    await showHistory(checks, outages);
+    if (isStale()) return;
     await Promise.all(board.rows.filter((row) => row.needsAlerts).slice(0, ALERTS_AT_ONCE).map(openAlerts));
     wait += checks.length * REFRESH_MILLISECONDS_PER_CHECK;
   } catch (error) {
     if (isStale()) return;
     explainTrouble(error);
-    if (isDead) wait = DEAD_MILLISECONDS;
   }
   if (!isStale()) refreshTimer = setTimeout(refresh, wait);
 }
 
 function showFresh(checks) {
-  if (isDead) board.setDead(false);
-  isDead = false;
   board.show(checks);
   followLink(checks);
   lastRefresh = serverNow();
@@ -135,19 +143,15 @@ function followLink(checks) {
   element.querySelector("summary").focus({ preventScroll: true });
 }
 
+/** A key that is refused, also one that was revoked since, leads back to the forms. All else is tried again. */
 function explainTrouble(error) {
-  const refused = error.status === 401 || error.status === 403;
-  if (refused && !lastRefresh) {
+  if (error.refusesKey) {
+    dropKey();
     leave(error);
     return;
   }
   const asOf = lastRefresh ? `What you see is from ${dateText(lastRefresh)}. ` : "";
-  const advice = refused ? "Sign out, and open another key." : "Trying again.";
-  showText(byId("trouble"), `${error.message} ${asOf}${advice}`);
-  if (!refused || isDead) return;
-  isDead = true;
-  board.setDead(true);
-  setText(byId("freshness"), "");
+  showText(byId("trouble"), `${error.message} ${asOf}Trying again.`);
 }
 
 async function create() {
@@ -220,23 +224,26 @@ async function snooze(row, seconds) {
 
 async function openAlerts(row) {
   try {
+    const quarter = row.isOpen && call("GET", `checks/${row.check.id}/outages`, { key });
     await showAlerts(key, row);
+    if (quarter) row.showQuarter(await quarter);
   } catch (error) {
     showText(row.part("alerts-note"), error.message);
   }
 }
 
 setUpAccess(enter);
-setUpAccount({ open: enter, add: addAnother, leave });
+setUpAccount(enter);
+showExamples();
+setText(byId("create-curl"), createCommand(new URL("checks", document.baseURI)));
+copies(byId("copy-curl"), () => byId("create-curl").textContent);
 byId("create").addEventListener("click", create);
 byId("create-first").addEventListener("click", create);
 byId("leave").addEventListener("click", signOut);
-byId("back").addEventListener("click", () => showSection("board"));
 document.addEventListener("visibilitychange", refresh);
 addEventListener("hashchange", refresh);
 // A sign-out in one tab signs out all tabs.
-addEventListener("storage", () => key && !findKey(key) && leave());
-setInterval(() => document.hidden || isDead || board.rows.forEach((row) => row.showTimes()), 1000);
-const first = currentKey();
-if (first) open(first);
-else showAccess({ open: enter, leave });
+addEventListener("storage", () => key && heldKey()?.value !== key && leave());
+setInterval(() => document.hidden || board.rows.forEach((row) => row.showTimes()), 1000);
+if (heldKey()) open();
+else showSection("access");

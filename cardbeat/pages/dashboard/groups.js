@@ -7,10 +7,10 @@ export function stateOf(check) {
   return check.last_ping_at ? "on_time" : "waiting";
 }
 
-/** A check's name in the filter: "attention" if it is overdue, it failed or alerts don't arrive; "waiting", "on_time". */
+/** A check's name in the filter: "attention" if it is overdue, it failed or alerts don't arrive; else its state. */
 export function kindOf(check) {
-  if (check.status === "overdue" || check.delivery === "failing" || failedUntold(check)) return "attention";
-  return check.last_ping_at ? "on_time" : "waiting";
+  const needsAttention = check.status === "overdue" || check.delivery === "failing" || failedUntold(check);
+  return needsAttention ? "attention" : stateOf(check);
 }
 
 // It failed during a snooze that has ended: no alert says so before its deadline.
@@ -23,12 +23,12 @@ export function splitName(name) {
 }
 
 export function countKinds(checks) {
-  const counts = { "": checks.length, attention: 0, waiting: 0, on_time: 0 };
+  const counts = { "": checks.length, attention: 0, snoozed: 0, waiting: 0, on_time: 0 };
   for (const check of checks) counts[kindOf(check)] += 1;
   return counts;
 }
 
-const ORDER = ["overdue", "attention", "snoozed", "waiting", "on_time"];
+const ORDER = ["overdue", "attention", "waiting", "on_time"];
 const ATTENTION = "Needs attention";
 const collator = new Intl.Collator(undefined, { numeric: true });
 
@@ -73,25 +73,25 @@ function byNeed(a, b) {
 
 const beganAt = (check) => check.failed_at ?? check.deadline_at;
 
+// What is snoozed, overdue or not, stands behind what is not.
 function rankOf(check) {
-  if (check.status !== "overdue") return ORDER.indexOf(kindOf(check));
-  return ORDER.indexOf(check.snoozed_until ? "snoozed" : "overdue");
+  const kind = check.status === "overdue" ? "overdue" : kindOf(check);
+  return ORDER.indexOf(kind) + (check.snoozed_until ? ORDER.length : 0);
 }
 
-/** One line about all checks, such as "2 of 50 overdue · 1 check's alerts don't arrive". */
-export function summaryText(checks) {
+/** One line about all checks, in parts `{ text, isBad }`, such as "3 overdue" and "12 in all". */
+export function summaryOf(checks) {
+  const count = (isOne) => checks.filter(isOne).length;
   const all = checks.length;
-  const overdue = checks.filter(({ status }) => status === "overdue").length;
-  const untold = checks.filter(failedUntold).length;
-  const failing = checks.filter(({ delivery }) => delivery === "failing").length;
-  const snoozed = checks.filter(({ snoozed_until: until }) => until).length;
-  const waiting = checks.filter((check) => stateOf(check) === "waiting").length;
+  const failing = count(({ delivery }) => delivery === "failing");
   const parts = [
-    overdue && `${overdue} of ${all} overdue`,
-    untold && `${untold} failed during a snooze`,
-    failing && `${failing} ${failing === 1 ? "check's" : "checks'"} alerts don't arrive`,
-    snoozed && `${snoozed} snoozed`,
-    waiting && `${waiting} waiting for ${waiting === 1 ? "its" : "their"} first ping`,
-  ].filter(Boolean);
-  return parts.join(" · ") || (all === 0 ? "" : all === 1 ? "It is on time" : `All ${all} are on time`);
+    [count(({ status }) => status === "overdue"), "overdue", true],
+    [count(failedUntold), "failed during a snooze", true],
+    [failing, `${failing === 1 ? "check's" : "checks'"} alerts don't arrive`, true],
+    [count(({ snoozed_until: until }) => until), "snoozed"],
+    [count((check) => stateOf(check) === "waiting"), "waiting"],
+  ];
+  const shown = parts.filter(([count]) => count).map(([count, words, isBad]) => ({ text: `${count} ${words}`, isBad }));
+  const rest = shown.length ? `${all} in all` : all === 1 ? "It is on time" : `All ${all} are on time`;
+  return all ? [...shown, { text: rest }] : [];
 }

@@ -4,11 +4,12 @@ import { explain, lastFailed } from "./answers.js";
 import { copies } from "../shared/copy.js";
 import { fromTemplate, part, setText, showText, showTime } from "../shared/dom.js";
 import { splitName, stateOf } from "./groups.js";
+import { daysOf, draw, historyText } from "./history.js";
 import { keep, recall } from "../shared/keep.js";
 import { receiverName } from "../editor/receivers.js";
 import { RECIPES, reachText } from "./pings.js";
 import { makeTabs } from "./tabs.js";
-import { durationText, fromNow, parseTime, serverNow } from "../shared/time.js";
+import { dayText, durationText, fromNow, parseTime, serverNow } from "../shared/time.js";
 
 const STATUS = {
   failed: "Failed",
@@ -18,8 +19,9 @@ const STATUS = {
   on_time: "On time",
 };
 const RECIPE_NAME = "cardbeat.recipe";
-const CHANGES = ["edit", "delete", "test", "snooze"];
 const ANSWER_MILLISECONDS = 60_000;
+const DAYS = 30;
+const QUARTER_DAYS = 90;
 
 // A row begins with the recipe that was chosen last: users run most jobs in one way.
 let lastRecipe = recall("localStorage", RECIPE_NAME) || "crontab";
@@ -27,6 +29,8 @@ let lastRecipe = recall("localStorage", RECIPE_NAME) || "crontab";
 export class Row {
   #answer = null;
   #answerAt = -Infinity;
+  #usual = "";
+  #history;
   #recipe = lastRecipe;
   #selectRecipe;
 
@@ -62,27 +66,40 @@ export class Row {
     return this.isOpen || (this.check.delivery === "failing" && Date.now() - this.#answerAt > ANSWER_MILLISECONDS);
   }
 
-  /** `isInGroup`: its heading shows the first part of its name already. */
-  show(check, isInGroup) {
+  /** `isInGroup`: its heading shows the first part of its name already. `usual` is what most checks say of alerts. */
+  show(check, isInGroup, usual) {
     this.check = check;
+    this.#usual = usual;
     this.element.dataset.state = stateOf(check);
     this.element.toggleAttribute("data-failed", Boolean(check.failed_at));
     this.#showName(isInGroup);
     setText(this.part("status"), statusText(check));
     this.part("wake").hidden = !check.snoozed_until;
     this.#placeSetup();
+    setText(this.part("every"), durationText(check.period_seconds));
     setText(this.part("schedule"), scheduleText(check));
     setText(this.part("pings"), String(check.ping_count));
-    for (const name of CHANGES) this.part(name).disabled = name === "test" && !check.webhook_url;
+    this.part("test").disabled = !check.webhook_url;
     this.#nameControls(check.name);
     this.#showDelivery();
     this.showTimes();
+    if (this.#history) this.showHistory(this.#history);
     if (this.isOpen) this.#showRecipe();
   }
 
-  /** Disables all changes of the check until it is shown again. */
-  disable() {
-    for (const name of CHANGES) this.part(name).disabled = true;
+  /** Shows the last 30 days; `history` holds the check's outages and from when on they are known. */
+  showHistory(history) {
+    this.#history = history;
+    draw(this.part("days"), daysOf(this.check, history, DAYS), historyText(this.check, history, DAYS));
+  }
+
+  /** Shows the last 90 days in the opened check. */
+  showQuarter(history) {
+    const text = historyText(this.check, history, QUARTER_DAYS);
+    draw(this.part("quarter-days"), daysOf(this.check, history, QUARTER_DAYS), text);
+    setText(this.part("quarter-text"), text);
+    setText(this.part("quarter-from"), dayText(serverNow() - (QUARTER_DAYS - 1) * 86_400_000));
+    this.part("quarter").hidden = false;
   }
 
   /** Shows the last answer, from the check's alerts. */
@@ -150,11 +167,12 @@ export class Row {
   #showDelivery() {
     const { webhook_url: url, delivery } = this.check;
     const answer = delivery === "failing" ? this.#answer : null;
-    const [label, text] = deliveryTexts(this.check, answer);
     this.element.dataset.delivery = url ? (delivery ?? "untried") : "none";
-    setText(this.part("delivery-label"), label);
-    setText(this.part("delivery"), text);
-    setText(this.part("target"), url ? `to ${receiverText(this.check)}` : "go nowhere: this check has no webhook");
+    const own = targetText(this.check);
+    const usual = own === this.#usual ? "" : own;
+    setText(this.part("delivery"), delivery === "failing" ? failingText(answer) : usual);
+    const untested = delivery ? "" : ", untested";
+    setText(this.part("target"), url ? `${own}${untested}` : "go nowhere: this check has no webhook");
     const failure = `Alerts of this check don't arrive. ${answer?.long ?? ""}`.trim();
     showText(this.part("failure"), delivery === "failing" && failure);
   }
@@ -209,11 +227,7 @@ function scheduleText({ period_seconds: period, grace_seconds: grace, repeat_sec
   return `Every ${durationText(period)}${late}${repeat ? `; reminds every ${durationText(repeat)}` : ""}`;
 }
 
-/** The text on alerts in a check's line, with a label where no column has a heading. */
-function deliveryTexts(check, answer) {
-  if (!check.webhook_url) return ["", "no webhook"];
-  if (check.delivery !== "failing") return ["Alerts to ", receiverText(check)];
-  return ["Alerts ", `don't arrive${answer ? `: ${answer.short}` : ""}`];
-}
+const failingText = (answer) => `alerts don't arrive${answer ? `: ${answer.short}` : ""}`;
 
-const receiverText = ({ webhook_url: url, delivery }) => `${receiverName(url)}${delivery ? "" : ", untested"}`;
+/** Where the alerts of a check go, in a check's line. */
+export const targetText = ({ webhook_url: url }) => (url ? `to ${receiverName(url)}` : "no webhook");

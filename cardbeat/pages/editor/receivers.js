@@ -5,78 +5,66 @@
 const anyCase = (word) => word.replace(/[a-z]/gi, (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`);
 const below = (path) => new RegExp(`^[^/]+(/[^?]*)?${path}$`);
 
-/** Of each its name, an example of its URL, where users find it, and the pattern of its `host/path?query`. */
+/** Of each its name, an example of its URL, and the pattern of its `host/path?query`. */
 export const RECEIVERS = [
   {
     name: "Slack",
     url: "https://hooks.slack.com/services/T…/B…/…",
-    source: "Your app's “Incoming Webhooks”",
     shape: /^hooks\.slack(-gov)?\.com\/services(\/\w+){3}\/?(\?.*)?$/,
   },
   {
     name: "Discord",
     url: "https://discord.com/api/webhooks/ID/TOKEN",
-    source: "A channel's settings: “Integrations”, “Webhooks”",
     shape: /^(\w+\.)?discord(app)?\.com\/api\/(v\d+\/)?webhooks\/\d+\/[\w-]+\/?(\?.*)?$/,
   },
   {
     name: "Mattermost",
     url: "https://HOST/hooks/ and 26 characters",
-    source: "“Integrations”, “Incoming Webhooks”",
     shape: below("/hooks/[a-z0-9]{26}/?(\\?.*)?"),
   },
   {
     name: "ntfy",
     url: "https://ntfy.sh/TOPIC",
-    source: "A topic on ntfy.sh, or on a host of yours whose name begins with “ntfy.”",
-    shape: /^ntfy(\.[^/]+)?\/[\w-]{1,64}(\?(?!(.*&)?(x-template|template|tpl)=).*)?$/,
+    shape: /^ntfy(\.[^/]+)?\/[\w-]{1,64}\/?(\?(?!(.*&)?(x-template|template|tpl)=).*)?$/,
   },
   {
     name: "ntfy on another host",
     url: "https://HOST/TOPIC?template=yes&message=%7B%7B.text%7D%7D",
-    source: "A topic there, and a template for the alert",
   },
   {
     name: "Gotify",
     url: "https://HOST/message?token=TOKEN",
-    source: "“Apps”: the token of an application",
     shape: below("/message\\?(.*&)?token=.*"),
   },
   {
     name: "Telegram",
     url: "https://api.telegram.org/botTOKEN/sendMessage?chat_id=ID",
-    source: "The bot's token from @BotFather, and the chat's id",
     shape: new RegExp(`^[^/]+/bot\\d+(:|%3[Aa])[\\w-]+/(test/)?${anyCase("sendMessage")}(\\?.*)?$`),
   },
   {
     name: "Google Chat",
     url: "https://chat.googleapis.com/v1/spaces/SPACE/messages?key=KEY&token=TOKEN",
-    source: "A space's “Apps & integrations”, “Webhooks”",
     shape: /^chat\.googleapis\.com\/v1\/spaces\/[\w-]+\/messages(\?.*)?$/,
   },
   {
     name: "Microsoft Teams",
     url: "https://HOST/…/workflows/ID/triggers/manual/paths/invoke?…",
-    source: "“Workflows”: a template that posts when a webhook request is received",
     shape: below("/workflows/[\\w-]+/triggers/manual/paths/invoke(\\?.*)?"),
   },
   {
     name: "Home Assistant",
     url: "https://HOST/api/webhook/ID",
-    source: "An automation with a webhook trigger; its message is {{ trigger.json.text }}",
     shape: /^[^/]+\/api\/webhook\/[^/?]+(\?.*)?$/,
   },
   {
     name: "Apprise API",
     heading: "E-mail and more, by an Apprise API",
     url: "https://HOST/notify/KEY",
-    source: "Its page: addresses such as mailto://…, saved under KEY",
     shape: below("/notify/[\\w-]{1,128}/?(\\?.*)?"),
   },
   {
     name: "Anything that takes JSON",
     url: "Every other URL",
-    source: "Gets type, data.check, text and content, signed with your webhook secret",
   },
 ];
 

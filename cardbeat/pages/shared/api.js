@@ -4,9 +4,9 @@ import { setServerTime } from "./time.js";
 
 /** An error answer; `status` is 0 if there was no answer. */
 export class ApiError extends Error {
-  constructor(status, message, { code, field, retryAfterSeconds } = {}) {
+  constructor(status, message, { code, field, fields, retryAfterSeconds } = {}) {
     super(message);
-    Object.assign(this, { status, code, field, retryAfterSeconds });
+    Object.assign(this, { status, code, field, fields, retryAfterSeconds });
   }
 
   /** Whether the server refused the key. */

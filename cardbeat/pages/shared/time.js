@@ -8,6 +8,7 @@ const UNITS = [
 ];
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
 
 let aheadMilliseconds = 0;
@@ -33,6 +34,9 @@ export function fromNow(time, now = serverNow()) {
 
 /** The date, the time of day and the name of the browser's time zone. */
 export const dateText = (time) => absolute.format(time);
+
+/** The day and month, such as "5 Nov". */
+export const dayText = (time) => day.format(time);
 
 /** "1 day 12 hours", in at most so many units. */
 export function durationText(seconds, units = UNITS.length) {

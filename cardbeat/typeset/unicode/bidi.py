@@ -1,97 +1,81 @@
 """The visual order of letters on a line (UAX #9, whose rules are named by their numbers).
 
-Two parts of it are left out. Rule L1: white space at the end of a line is not drawn. Embeddings and overrides (U+202A
-to U+202E): `clusters.clean` removes them from every text. Isolates are U+2066 to U+2069.
+Left out are rule L1 (white space at the end of a line is not drawn), and what `clusters.clean`
+removes from every text: embeddings, overrides and isolates. So a paragraph is one run at one level.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
-from itertools import accumulate, groupby, takewhile
-from typing import NamedTuple, TypeVar
+from itertools import groupby
+from typing import TypeVar
 
-from cardbeat.typeset.unicode.clusters import LINE_CONTROLS, SOFT_HYPHEN
+from cardbeat.files import read_text
 
 Item = TypeVar("Item")
 
-INITIATORS = frozenset({"LRI", "RLI", "FSI"})
-REMOVED = "BN"  # the one kind that X9 removes: joiners, soft hyphens and other invisible characters
-_MAX_DEPTH = 125
-_BRACKETS = "()[]{}<>«»‹›≤≥⁅⁆⁽⁾₍₎〈〉⟦⟧⟨⟩⟪⟫⦅⦆〈〉《》「」『』【】〔〕〖〗〘〙〚〛（）＜＞［］｛｝｟｠"
-_PAIRED = list(zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True))
-MIRRORED = dict(_PAIRED) | {closing: opening for opening, closing in _PAIRED}
-_OPENING = {c for c in _BRACKETS if unicodedata.category(c) == "Ps"}
-_RTL_KINDS = {"R", "AL", "AN"}
-_ISOLATING = INITIATORS | {"PDI"}
-_NEUTRAL = {"B", "S", "WS", "ON"} | _ISOLATING
-_RISES = {"L": {"L": 0, "R": 1, "EN": 2, "AN": 2}, "R": {"R": 0, "L": 1, "EN": 1, "AN": 1}}
-"""I1 and I2: by the direction of a run and the kind of a character, how far its level is above that of the run."""
+MIRRORED = {pair[0]: pair[1] for pair in read_text("words/brackets.txt").split()}
+"""Brackets, and what stands for them from right to left."""
 _EQUIVALENT = str.maketrans("\u2329\u232a", "\u3008\u3009")
 """BD16: brackets that also pair with their canonical equivalents."""
-_MAX_PENDING_BRACKETS = 63  # BD16
-_SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
-"""W4: kinds of numbers, and the separators that join two of them into one."""
+_MAX_PENDING_BRACKETS = 63
+"""BD16."""
+_LETTERS = {
+    "L": "L",
+    "R": "R",
+    "AL": "A",
+    "EN": "E",
+    "AN": "N",
+    "ES": "S",
+    "ET": "T",
+    "CS": "C",
+    "NSM": "M",
+}
+"""Kinds of characters as one letter each. All others are neutral: O."""
+_WEAK = (
+    ("A[^LRA]+", "E", "N"),
+    ("A", "A", "R"),
+    ("(?<=E)[SC](?=E)", ".", "E"),
+    ("(?<=N)C(?=N)", ".", "N"),
+    ("T*E[ET]*", ".", "E"),
+    ("[STC]", ".", "O"),
+    ("L[^LR]+", "E", "L"),
+)
+"""W2 to W7: a pattern of kinds, and which of them become which.
 
-
-class IsolatingRun(NamedTuple):
-    """An isolating run sequence (BD13): the places of its characters, its level, and the directions at its ends."""
-
-    places: list[int]
-    level: int
-    before: str
-    after: str
-
-
-class Ordered(NamedTuple):
-    """The visible graphemes of a text, the embedding level of each, and those with a soft hyphen before them."""
-
-    graphemes: list[str]
-    levels: list[int]
-    rtl: bool
-    hyphens: set[int]
-
-
-def ordered(graphemes: Sequence[str]) -> Ordered:
-    """The text without its `LINE_CONTROLS`. The level of a grapheme is that of its first character."""
-    whole = "".join(graphemes)
-    rtl = is_rtl(whole)
-    every = levels(whole, rtl)
-    seen: list[str] = []
-    own_levels, hyphens = [], set()
-    for grapheme, at in zip(graphemes, accumulate(map(len, graphemes), initial=0), strict=False):
-        if grapheme not in LINE_CONTROLS:
-            seen.append(grapheme)
-            own_levels.append(every[at])
-        elif grapheme == SOFT_HYPHEN:
-            hyphens.add(len(seen))
-    return Ordered(seen, own_levels, rtl, hyphens)
+Numbers after Arabic are Arabic, signs in and beside a number belong to it, others are neutral, and
+numbers after Latin are Latin. W1, before them: a mark is like its letter.
+"""
+_NEUTRAL = (("(?<=L)O+(?=L)", ".", "L"), ("(?<=[REN])O+(?=[REN])", ".", "R"))
+"""N1: neutrals between text of one direction take it."""
+_STRONG = {"L": "L", "R": "R", "E": "R", "N": "R"}
+"""The direction that a neutral sees: numbers count as right-to-left (N1)."""
+_RISES = {"L": {"L": 0, "R": 1, "E": 2, "N": 2}, "R": {"R": 0, "L": 1, "E": 1, "N": 1}}
+"""I1 and I2: by the paragraph's direction and a kind, how far its level is above the base."""
 
 
 def is_rtl(text: str) -> bool:
-    """Whether the first strong character outside isolates is right-to-left (P2, P3)."""
-    if text.isascii():
-        return False
-    kinds = _kinds(text)
-    return first_is_rtl(kinds, matching(kinds), 0, len(kinds))
+    """Whether the first strong character is right-to-left (P2, P3)."""
+    kinds = map(unicodedata.bidirectional, text)
+    return next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L"
 
 
 def levels(text: str, rtl: bool) -> list[int]:
-    """The embedding level of each character in a paragraph of that direction: odd is right-to-left."""
-    if not rtl and text.isascii():
+    """The embedding level of each character in a paragraph: odd is right-to-left."""
+    kinds = [unicodedata.bidirectional(character) or "L" for character in text]
+    if not rtl and {"R", "AL", "AN"}.isdisjoint(kinds):
         return [0] * len(text)
-    kinds = _kinds(text)
-    if not rtl and _RTL_KINDS.isdisjoint(kinds) and INITIATORS.isdisjoint(kinds):
-        return [0] * len(text)
-    base = int(rtl)
-    found, runs = isolating_runs(kinds, base)
-    for run in runs:
-        own = "R" if run.level % 2 else "L"
-        resolved = _resolved("".join(text[i] for i in run.places), [kinds[i] for i in run.places], own, run)
-        for i, kind in zip(run.places, resolved, strict=True):
-            found[i] += _RISES[own][kind]
-    # What X9 removes gets the level of the character before it, so that it divides no run (5.2).
-    for i, kind in enumerate(kinds):
-        if kind == REMOVED:
-            found[i] = found[i - 1] if i else base
+    side = "R" if rtl else "L"
+    # X9 removes invisible characters (BN). Each then has the level of the one before it (5.2).
+    visible = [place for place, kind in enumerate(kinds) if kind != "BN"]
+    letters = "".join(_LETTERS.get(kinds[place], "O") for place in visible)
+    resolved = iter(_resolved("".join(text[place] for place in visible), letters, side))
+    level = int(rtl)
+    found = []
+    for kind in kinds:
+        if kind != "BN":
+            level = int(rtl) + _RISES[side][next(resolved)]
+        found.append(level)
     return found
 
 
@@ -99,185 +83,64 @@ def in_visual_order(items: Sequence[Item], item_levels: Sequence[int]) -> list[I
     """Items of one line from left to right, given in logical order (L2)."""
     order = list(range(len(items)))
     for level in range(max(item_levels, default=0), 0, -1):
-        start = 0
-        for deep, group in groupby(order, key=lambda i: item_levels[i] >= level):
-            count = len(list(group))
-            if deep:
-                order[start : start + count] = reversed(order[start : start + count])
-            start += count
+        turned: list[int] = []
+        for is_deep, group in groupby(order, key=lambda i: item_levels[i] >= level):
+            places = list(group)
+            turned += reversed(places) if is_deep else places
+        order = turned
     return [items[i] for i in order]
 
 
-def matching(kinds: Sequence[str]) -> dict[int, int]:
-    """For the place of each initiator that is closed, the place of its PDI (BD9)."""
-    opened: list[int] = []
-    found = {}
-    for i, kind in enumerate(kinds):
-        if kind in INITIATORS:
-            opened.append(i)
-        elif kind == "PDI" and opened:
-            found[opened.pop()] = i
-    return found
+def _resolved(text: str, kinds: str, side: str) -> str:
+    """W1 to N2: the kinds of all characters, each L, R, E or N.
+
+    The paragraph's direction stands before and after them. So in a paragraph from the left, `E` of
+    "12 א" is `L` (W7), and the space, between L and R, is `L` as the paragraph (N2).
+    """
+    found = re.sub("(.)M+", lambda part: part[1] * len(part[0]), side + kinds)
+    for rule in _WEAK:
+        found = _replaced(found, *rule)
+    found = side + _with_brackets(text, found[1:], kinds, side) + side
+    for rule in _NEUTRAL:
+        found = _replaced(found, *rule)
+    return found.replace("O", side)[1:-1]
 
 
-def first_is_rtl(kinds: Sequence[str], matches: dict[int, int], start: int, end: int) -> bool:
-    """Whether the first strong character between two places, outside isolates, is right-to-left (P2, P3)."""
-    while start < end:
-        if kinds[start] in ("L", "R", "AL"):
-            return kinds[start] != "L"
-        start = matches.get(start, end) if kinds[start] in INITIATORS else start + 1
-    return False
+def _replaced(kinds: str, pattern: str, old: str, new: str) -> str:
+    """The kinds, with others in the parts that have a pattern."""
+    return re.sub(pattern, lambda part: re.sub(old, new, part[0]), kinds)
 
 
-def explicit_levels(kinds: Sequence[str], matches: dict[int, int], base: int) -> list[int]:
-    """The level of each character before its own direction counts (X1, X5a to X6a)."""
-    levels: list[int] = []
-    opened, too_deep = [base], 0
-    for i, kind in enumerate(kinds):
-        if kind == "PDI" and too_deep:
-            too_deep -= 1
-        elif kind == "PDI" and len(opened) > 1:
-            opened.pop()
-        levels.append(opened[-1])
-        if kind in INITIATORS:
-            end = matches.get(i, len(kinds))
-            rtl = kind == "RLI" or (kind == "FSI" and first_is_rtl(kinds, matches, i + 1, end))
-            level = opened[-1] + 1 + (opened[-1] % 2 == rtl)
-            if level <= _MAX_DEPTH and not too_deep:
-                opened.append(level)
-            else:
-                too_deep += 1
-    return levels
-
-
-def isolating_runs(kinds: Sequence[str], base: int) -> tuple[list[int], list[IsolatingRun]]:
-    """The explicit levels of a paragraph, and its isolating run sequences, without what X9 removes (X10)."""
-    matches = matching(kinds)
-    levels = explicit_levels(kinds, matches, base)
-    kept = [i for i, kind in enumerate(kinds) if kind != REMOVED]
-    number = {place: n for n, place in enumerate(kept)}
-    # The level before kept[n] is around[n], the one after it around[n + 2].
-    around = [base, *(levels[i] for i in kept), base]
-    runs = {run[0]: run for run in (list(group) for _, group in groupby(kept, key=levels.__getitem__))}
-    closings = set(matches.values())
-    found = []
-    for first, run in runs.items():
-        if first in closings:
-            continue
-        places = list(run)
-        while (closing := matches.get(places[-1])) is not None:
-            places += runs[closing]
-        level, last = levels[first], places[-1]
-        after = base if kinds[last] in INITIATORS else around[number[last] + 2]
-        found.append(IsolatingRun(places, level, _side(level, around[number[first]]), _side(level, after)))
-    return levels, found
-
-
-def _side(level: int, neighbour: int) -> str:
-    """The direction that X10 sets between two levels."""
-    return "R" if max(level, neighbour) % 2 else "L"
-
-
-def _kinds(text: str) -> list[str]:
-    return [unicodedata.bidirectional(c) or "L" for c in text]
-
-
-def _resolved(text: str, kinds: list[str], own: str, run: IsolatingRun) -> list[str]:
-    """The kinds of a run's characters after the rules W1 to N2: "L", "R", "EN" or "AN"."""
-    marks = [kind == "NSM" for kind in kinds]
-    _resolve_weak(kinds, run.before)
-    _resolve_brackets(text, kinds, marks, own, run.before)
-    _resolve_neutral(kinds, own, run)
-    return kinds
-
-
-def _resolve_weak(kinds: list[str], start: str) -> None:
-    """W1 to W7: resolve marks, numbers and the signs in numbers, in place. `start` is the direction before them."""
-    _resolve_marks(kinds, start)
-    for i in range(1, len(kinds) - 1):
-        if kinds[i - 1] == kinds[i + 1] and (kinds[i - 1], kinds[i]) in _SEPARATORS:
-            kinds[i] = kinds[i - 1]
-    _spread_terminators(kinds)
-    strong = start
-    for i, kind in enumerate(kinds):
-        if kind in ("ES", "ET", "CS"):
-            kinds[i] = "ON"
-        elif kind in ("L", "R", "AL"):
-            strong = kind
-            kinds[i] = "R" if kind == "AL" else kind
-        elif kind == "EN" and strong == "L":
-            kinds[i] = "L"
-
-
-def _resolve_marks(kinds: list[str], start: str) -> None:
-    """W1 and W2: a mark gets the kind of its letter; a European number after Arabic letters is an Arabic one."""
-    previous, strong = start, start
-    for i, kind in enumerate(kinds):
-        if kind == "NSM":
-            kinds[i] = previous
-        elif kind == "EN" and strong == "AL":
-            kinds[i] = "AN"
-        elif kind in ("L", "R", "AL"):
-            strong = kind
-        previous = "ON" if kind in _ISOLATING else kinds[i]
-
-
-def _spread_terminators(kinds: list[str]) -> None:
-    """W5: currency and percent signs beside a European number are part of it."""
-    for order in (range(1, len(kinds)), range(len(kinds) - 2, -1, -1)):
-        step = -1 if order.step > 0 else 1
-        for i in order:
-            if kinds[i] == "ET" and kinds[i + step] == "EN":
-                kinds[i] = "EN"
-
-
-def _resolve_brackets(text: str, kinds: list[str], marks: Sequence[bool], own: str, start_side: str) -> None:
+def _with_brackets(text: str, found: str, kinds: str, side: str) -> str:
     """N0: a pair of brackets, and the marks on it, take a direction from the text inside it."""
-    for start, end in _pairs(text, kinds):
-        inside = {_strong(kind) for kind in kinds[start + 1 : end]} - {None}
+    resolved = list(found)
+    for start, end in _pairs(text, found):
+        inside = [_STRONG[kind] for kind in resolved[start:end] if kind in _STRONG]
         if not inside:
             continue
-        side = own
-        if own not in inside:
-            side = next((s for kind in reversed(kinds[:start]) if (s := _strong(kind))), start_side)
+        before = [_STRONG[kind] for kind in (side, *resolved[:start]) if kind in _STRONG]
+        direction = side if side in inside else before[-1]
         for bracket in (start, end):
-            kinds[bracket] = side
-            for mark in takewhile(marks.__getitem__, range(bracket + 1, len(kinds))):
-                kinds[mark] = side
+            marks = re.match("M*", kinds[bracket + 1 :])
+            length = 1 + len(marks[0] if marks else "")
+            resolved[bracket : bracket + length] = direction * length
+    return "".join(resolved)
 
 
-def _pairs(text: str, kinds: list[str]) -> list[tuple[int, int]]:
+def _pairs(text: str, kinds: str) -> list[tuple[int, int]]:
     """Where each pair of brackets opens and closes, in the order of opening (BD16)."""
-    stack: list[tuple[str, int]] = []
+    opened: list[tuple[str, int]] = []
     pairs = []
-    for i, character in enumerate(text.translate(_EQUIVALENT)):
-        if kinds[i] != "ON" or character not in MIRRORED:
+    for place, character in enumerate(text.translate(_EQUIVALENT)):
+        if kinds[place] != "O" or character not in MIRRORED:
             continue
-        if character in _OPENING:
-            if len(stack) == _MAX_PENDING_BRACKETS:
-                break
-            stack.append((MIRRORED[character], i))
-        else:
-            at = next((n for n in range(len(stack) - 1, -1, -1) if stack[n][0] == character), None)
-            if at is not None:
-                pairs.append((stack[at][1], i))
-                del stack[at:]
+        kind = unicodedata.category(character)
+        if kind == "Ps" and len(opened) == _MAX_PENDING_BRACKETS:
+            break
+        if kind == "Ps":
+            opened.append((MIRRORED[character], place))
+        elif kind == "Pe" and any(closing == character for closing, _ in opened):
+            while opened[-1][0] != character:
+                opened.pop()
+            pairs.append((opened.pop()[1], place))
     return sorted(pairs)
-
-
-def _resolve_neutral(kinds: list[str], own: str, run: IsolatingRun) -> None:
-    """N1 and N2: neutrals between text of one direction take that direction, others that of their run."""
-    before, start = run.before, 0
-    for neutral, group in groupby(list(kinds), key=_NEUTRAL.__contains__):
-        end = start + len(list(group))
-        if neutral:
-            after = _strong(kinds[end]) if end < len(kinds) else run.after
-            kinds[start:end] = [before if before == after else own] * (end - start)
-        else:
-            before = _strong(kinds[end - 1]) or own
-        start = end
-
-
-def _strong(kind: str) -> str | None:
-    """The direction a neutral sees: numbers count as right-to-left (N1)."""
-    return "R" if kind in ("R", "AL", "EN", "AN") else "L" if kind == "L" else None

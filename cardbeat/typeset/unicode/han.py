@@ -1,73 +1,85 @@
-"""The national shapes of Han characters, one codepoint for all: which of them a text wants."""
+"""The language of a text: the shapes of its Han characters, and its small words."""
 
+import json
 import re
-from itertools import islice
+from functools import cache
 
-REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
-"""Languages (BCP 47), and the letters that stand for their shapes in `FontSubset.regions`."""
+from cardbeat.files import read_text
 
-_DOMAINS = {
-    ".jp": "ja",
-    ".kr": "ko",
-    ".cn": "zh-Hans",
-    ".sg": "zh-Hans",
-    ".tw": "zh-Hant",
-    ".hk": "zh-Hant",
-    ".mo": "zh-Hant",
-}
-_CHARACTER_SETS = {"zh-Hans": "gb2312", "ja": "shift_jis", "zh-Hant": "big5"}
-"""The usual characters of each language, in the order of preference where several have all."""
-_ENCODINGS = {"zh-Hans": "gbk", "ja": "cp932", "zh-Hant": "big5hkscs", "ko": "euc_kr"}
-"""All characters that each language can be written with."""
+_LANGUAGES: dict[str, dict[str, str]] = json.loads(read_text("words/languages.json"))
+REGIONS = _LANGUAGES["regions"]
+"""Languages with Han (BCP 47), and the letters of their shapes in `FontFile.regions`."""
+_TAGS = _LANGUAGES["tags"]
+"""Patterns of the beginnings of language tags, and their languages of `REGIONS`."""
+_COUNTRIES = _LANGUAGES["countries"]
+"""Patterns of the ends of domains."""
+_LETTERS = _LANGUAGES["letters"]
+"""Kana, Hangul and Bopomofo."""
+_USUAL = _LANGUAGES["usual"]
+"""Character sets that hold the usual characters of each language, the preferred language first."""
+_ALL = _LANGUAGES["all"]
+"""Character sets that hold all characters of each language."""
 _LAST_COMMON_KANJI = b"\x98\x72"
-"""The end of the first level of JIS X 0208 in Shift JIS. The second level holds old forms, which Chinese uses."""
-_SAMPLE = 100  # Han characters, enough to tell a language by
-_PLACES = re.compile("([台臺]北|[台臺][灣湾中南東]|高雄|新竹|香港|九龍|澳門)|(東京|大阪|京都|横浜|日本)")
-"""Places in characters that two languages share: in Taiwan, Hong Kong and Macau, or in Japan."""
+"""The end of the first level of JIS X 0208 in Shift JIS. The second has old forms, as Chinese."""
+_SAMPLE = 100
+"""Han characters, enough to tell a language by."""
 
 
-def language_of(text: str, otherwise: str | None = None, domain: str = "") -> str:
-    """The language of `REGIONS` whose Han shapes a text wants.
+def language_of(text: str, tag: str = "", domain: str = "") -> str:
+    """The language of `REGIONS` whose Han shapes a text wants. A language tag decides.
 
-    Kana are Japanese, Hangul is Korean, Bopomofo is from Taiwan. Without any of them it is `otherwise`, if given; else
-    the language of the domain's country, if it has all of the text's Han; else the one with most of them.
+    Without one, kana are Japanese, Hangul is Korean and Bopomofo is from Taiwan; else it is the
+    language of the domain's country, if that has all of the text's Han; else the one that has most
+    of them.
     """
-    if otherwise and text.isascii():
-        return otherwise
-    kana = sum("\u3041" <= c <= "\u30ff" or "\uff66" <= c <= "\uff9d" for c in text)
-    hangul = sum("\uac00" <= c <= "\ud7a3" or "\u1100" <= c <= "\u11ff" for c in text)
-    if kana or hangul:
-        return "ja" if kana >= hangul else "ko"
-    if otherwise:
-        return otherwise
-    if any("\u3105" <= c <= "\u312f" for c in text):
-        return "zh-Hant"
-    han = "".join(islice((c for c in text if "\u3400" <= c <= "\u9fff"), _SAMPLE))
-    language = _DOMAINS.get(domain.rstrip("./ ").lower()[-3:])
-    return language if language and all(_can_write(language, c) for c in han) else _by_characters(han, text)
+    for beginning, language in _TAGS.items():
+        if re.match(rf"({beginning})(-|$)", tag, re.IGNORECASE):
+            return language
+    if text.isascii():
+        return "zh-Hans"
+    counts = {language: len(re.findall(signs, text)) for signs, language in _LETTERS.items()}
+    language = max(counts, key=counts.__getitem__)
+    if counts[language]:
+        return language
+    han = "".join(re.findall("[\u3400-\u9fff]", text)[:_SAMPLE])
+    country = domain.rstrip("./ ").lower().rpartition(".")[2]
+    for countries, language in _COUNTRIES.items():
+        if re.fullmatch(countries, country) and len(_encoded(han, _ALL[language])) == len(han):
+            return language
+    return max(_USUAL, key=lambda language: _usual_of(han, language))
 
 
-def _by_characters(han: str, text: str) -> str:
-    held = {language: _held(han, language) for language in _CHARACTER_SETS}
-    most = max(held.values())
-    place = _PLACES.search(text)
-    named = ("zh-Hant" if place[1] else "ja") if place else None
-    if named and held[named] == most:
-        return named
-    return next(language for language, count in held.items() if count == most)
+def small_words(text: str, tag: str = "") -> frozenset[str]:
+    """Articles, prepositions, conjunctions and words for "new", with which no line should end.
+
+    Without a language tag that is known, the language of which the text has most such words.
+    """
+    by_language = _small_words()
+    language = tag.lower().partition("-")[0]
+    if language in by_language:
+        return by_language[language]
+    words = set(text.lower().split())
+    return max(by_language.values(), key=lambda small: len(small & words))
 
 
-def _held(han: str, language: str) -> int:
-    """How many of the characters are usual in a language. Those that only Chinese can write count as simplified."""
-    encoded = [character.encode(_CHARACTER_SETS[language], "ignore") for character in han]
+@cache
+def _small_words() -> dict[str, frozenset[str]]:
+    lines = map(str.split, read_text("words/small.txt").splitlines())
+    return {language: frozenset(words) for language, *words in lines}
+
+
+def _usual_of(han: str, language: str) -> int:
+    """How many characters are usual in a language. Those that only Chinese has are simplified."""
+    codes = _encoded(han, _USUAL[language])
+    if language == "ja":
+        return sum(code <= _LAST_COMMON_KANJI for code in codes)
     if language == "zh-Hans":
-        others = ("ja", "zh-Hant", "ko")
-        return sum(
-            bool(code) or not any(_can_write(other, character) for other in others)
-            for character, code in zip(han, encoded, strict=True)
-        )
-    return sum(bool(code) and (language != "ja" or code <= _LAST_COMMON_KANJI) for code in encoded)
+        others = [_ALL["ja"], _ALL["zh-Hant"], _ALL["ko"]]
+        codes += [b"" for c in han if not any(_encoded(c, other) for other in others)]
+    return len(codes)
 
 
-def _can_write(language: str, character: str) -> bool:
-    return bool(character.encode(_ENCODINGS[language], "ignore"))
+def _encoded(text: str, character_set: str) -> list[bytes]:
+    """The characters that a set has, encoded."""
+    codes = [character.encode(character_set, "ignore") for character in text]
+    return [code for code in codes if code]

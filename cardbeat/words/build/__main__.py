@@ -25,7 +25,7 @@ def _line(key: bytes, group: list[bytes]) -> bytes:
 
 
 def main() -> None:
-    for old in [*FOLDER.glob("*.gz"), *FOLDER.glob("*.json"), *FOLDER.glob("licences/*")]:
+    for old in [*FOLDER.glob("*.gz"), FOLDER / "sources.json", *FOLDER.glob("licences/*")]:
         old.unlink()
     (FOLDER / "licences").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -34,7 +34,7 @@ def main() -> None:
         for name in SCRIPTS.values():
             lines = listed(words(icu[f"brkitr/{name}dict.dict"]))
             (FOLDER / f"{name}.gz").write_bytes(gzip.compress(lines, 9, mtime=0))
-        for model in MODELS.values():
+        for model in map(str.lower, MODELS):
             weights = packages.file("budoux", f"budoux/models/{model}.json")
             (FOLDER / f"{model}.json.gz").write_bytes(gzip.compress(weights, 9, mtime=0))
         for package in VERSIONS:

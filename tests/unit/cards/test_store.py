@@ -1,369 +1,252 @@
-"""Stored cards: whole or not at all, and never anything else."""
+"""Stored cards: whole or not at all, never anything else, and within their room."""
 
-import errno
 import hashlib
 import os
-import stat
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from cardbeat.cards.drawing.render import own_version
-from cardbeat.cards.folder import MAX_FILE_BYTES
-from cardbeat.cards.seal import StoredCard, seal, unseal
-from cardbeat.cards.store import CardIndex, Entry, Store, file_name
-from cardbeat.errors import Unavailable
-from tests.systems import DESCRIPTORS, LINKS, MODES, PIPES, SPARSE, WINDOWS
+from cardbeat.cards.seal import IEND, seal
+from cardbeat.cards.store import TOUCHED_SECONDS, CardMemory, HotCard, Store, file_name
+from cardbeat.host.disk import SMALL_DISK_SHARE, Reserve
+from cardbeat.web.message import Response
+from tests.support import FakeClock, wait_until
+from tests.systems import DESCRIPTORS, LINKS, PIPES, SPARSE
 
-IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 NAME = file_name("/og?title=a")
 OTHER = file_name("/og?title=b")
-
-
-def drawing(size: int = 1000) -> bytes:
-    return b"\x89PNG\r\n\x1a\n" + os.urandom(size) + IEND
+NAMES = [file_name(str(number)) for number in range(40)]
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(1000) + IEND
+CARD_BYTES = len(seal(NAME, PNG, 0).png)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "cards", 10_000_000, "v1")
+def store(tmp_path):
+    store = Store(tmp_path / "cards", 10_000_000, "v1", first_after=60)
     yield store
     store.close()
 
 
-@pytest.fixture
-def clock(clock):
-    """Near the real time, which the files' own times are in."""
-    clock.now = time.time()
-    return clock
+def card_of(name=NAME):
+    return seal(name, PNG, 3)
 
 
-def stored(store: Store, name: str = NAME, size: int = 1000) -> StoredCard:
-    card = seal(name, drawing(size), 3)
-    store.put(name, card)
-    return card
+def files_in(folder):
+    return {path.name for path in folder.iterdir()}
 
 
-def got(store: Store, name: str = NAME) -> StoredCard | None:
-    found = store.get(name)
-    return found and found[0]
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return condition()
-
-
-def test_a_stored_card_comes_back_as_it_was(store: Store) -> None:
-    card = stored(store)
-    assert got(store) == card
-    assert got(store) == card
-    assert [path.name for path in store.folder.iterdir()] == [NAME]
-
-
-def test_what_is_stored_is_served_and_nothing_larger_is_stored(store: Store) -> None:
-    around = len(seal(NAME, drawing(0), 3).png)
-    largest = stored(store, NAME, MAX_FILE_BYTES - around)
-    stored(store, OTHER, MAX_FILE_BYTES - around + 1)
-    assert got(store) == largest
-    assert [path.name for path in store.folder.iterdir()] == [NAME]
-
-
-def test_the_file_is_named_by_the_hash_of_the_target() -> None:
+def test_a_stored_card_comes_back_as_it_was(store):
+    store.put(card_of())
+    assert store.read(NAME) == card_of()
+    assert files_in(store.folder) == {NAME}
     assert hashlib.sha256(b"/og?title=a").hexdigest() + ".png" == NAME
 
 
-def damage_flip(path: Path, _: bytes) -> None:
+def flip(path, _):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
 
 
-def damage_truncate(path: Path, _: bytes) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def damage_zeros(path: Path, _: bytes) -> None:
-    path.write_bytes(bytes(path.stat().st_size))
-
-
-def damage_empty(path: Path, _: bytes) -> None:
-    path.write_bytes(b"")
-
-
-def damage_other_png(path: Path, _: bytes) -> None:
-    path.write_bytes(drawing())
-
-
-def damage_other_card(path: Path, other: bytes) -> None:
-    path.write_bytes(other)
-
-
-def damage_folder(path: Path, _: bytes) -> None:
+def link(path, other):
     path.unlink()
-    path.mkdir()
-    (path / "file").write_text("x")
+    path.symlink_to(other)
 
 
-def damage_link(path: Path, other: bytes) -> None:
-    path.unlink()
-    elsewhere = path.parent.parent / "elsewhere"
-    elsewhere.write_bytes(other)
-    path.symlink_to(elsewhere)
-
-
-def damage_pipe(path: Path, _: bytes) -> None:
+def pipe(path, _):
     path.unlink()
     os.mkfifo(path)
 
 
-def damage_huge(path: Path, _: bytes) -> None:
-    os.truncate(path, 1 << 40)
+DAMAGE = {
+    "flipped": flip,
+    "torn": lambda path, _: os.truncate(path, CARD_BYTES // 2),
+    "zeros": lambda path, _: path.write_bytes(bytes(CARD_BYTES)),
+    "empty": lambda path, _: path.write_bytes(b""),
+    "without a seal": lambda path, _: path.write_bytes(PNG),
+    "another card": lambda path, other: path.write_bytes(other.read_bytes()),
+    "gone": lambda path, _: path.unlink(),
+    "link": pytest.param(link, marks=LINKS),
+    "pipe": pytest.param(pipe, marks=PIPES),
+    "huge": pytest.param(lambda path, _: os.truncate(path, 1 << 40), marks=SPARSE),
+}
 
 
-def damage_gone(path: Path, _: bytes) -> None:
-    path.unlink()
-
-
-NEEDS = {damage_link: LINKS, damage_pipe: PIPES, damage_huge: SPARSE}
-DAMAGE = [
-    pytest.param(value, marks=NEEDS.get(value, ()))
-    for name, value in dict(globals()).items()
-    if name.startswith("damage_")
-]
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_or_foreign_file_is_never_served_and_is_replaced(
-    store: Store, damage: Callable[[Path, bytes], None]
-) -> None:
-    card = seal(NAME, drawing(), 3)
-    signature = store.put(NAME, card)
-    other = stored(store, OTHER)
-    assert signature
-    descriptor = store.open(NAME, signature, "192.0.2.1")
-    assert descriptor
-    os.close(descriptor)
-    damage(store.folder / NAME, other.png)
-    assert store.open(NAME, signature, "192.0.2.1") is None
-    assert store.get(NAME) is None
-    again = stored(store)
-    assert got(store) == again
-
-
-def test_the_signature_of_a_stored_card_is_that_of_its_file(store: Store) -> None:
-    signature = store.put(NAME, seal(NAME, drawing(), 3))
-    status = (store.folder / NAME).stat()
-    assert signature == (status.st_ino, status.st_size, status.st_mtime_ns)
-    assert store.get(NAME)[1] == signature
-
-
-def test_writing_down_what_was_used_changes_no_signature(store: Store, clock) -> None:
-    signature = store.put(NAME, seal(NAME, drawing(), 3))
-    store.write_uses()
-    descriptor = store.open(NAME, signature, "192.0.2.1")
-    assert descriptor
-    os.close(descriptor)
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_or_foreign_file_is_never_served_and_is_replaced(store, damage):
+    store.put(card_of())
+    store.put(card_of(OTHER))
+    damage(store.folder / NAME, store.folder / OTHER)
+    assert store.read(NAME) is None
+    store.put(card_of())
+    assert store.read(NAME) == card_of()
 
 
 @DESCRIPTORS
-def test_trying_to_open_what_is_no_card_leaves_nothing_open(store: Store) -> None:
-    signature = store.put(NAME, seal(NAME, drawing(), 3))
-    damage_zeros(store.folder / NAME, b"")
+def test_reading_leaves_nothing_open(store):
+    store.put(card_of())
     before = len(os.listdir("/dev/fd"))
-    for _ in range(3):
-        assert store.open(NAME, signature, "192.0.2.1") is None
-        assert store.get(NAME) is None
+    for name in (NAME, OTHER):
+        store.read(name)
     assert len(os.listdir("/dev/fd")) == before
 
 
-@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
-def test_where_descriptors_lack_a_stored_card_is_not_taken_for_one_that_is_missing(
-    store: Store, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    card = stored(store)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "open", Mock(side_effect=OSError(number, os.strerror(number))))
-        with pytest.raises(Unavailable):
-            store.get(NAME)
-    assert got(store) == card
+def test_a_failed_write_leaves_nothing_behind(store, monkeypatch, caplog):
+    monkeypatch.setattr(os, "replace", Mock(side_effect=OSError(28, "No space left on device")))
+    store.put(card_of())
+    assert store.read(NAME) is None
+    assert files_in(store.folder) == set()
+    assert "No space left on device" in caplog.text
 
 
-def test_every_torn_length_is_noticed() -> None:
-    card = seal(NAME, drawing(60), 0)
-    assert unseal(NAME, card.png) == card
-    left_out = seal(NAME, drawing(60), 0, left_out=True)
-    assert (unseal(NAME, left_out.png), left_out.etag == card.etag) == (left_out, False)
-    assert all(unseal(NAME, card.png[:length]) is None for length in range(len(card.png)))
+def test_a_new_version_reads_no_old_cards_and_removes_them(tmp_path):
+    old = Store(tmp_path, 1_000_000, own_version())
+    old.put(card_of())
+    old.close()
+    (tmp_path / "photos").mkdir()
+    new = Store(tmp_path, 1_000_000, "v1")
+    assert new.read(NAME) is None
+    wait_until(lambda: files_in(tmp_path) == {"photos"})
+    new.close()
 
 
-def test_a_card_is_bound_to_its_name() -> None:
-    assert unseal(OTHER, seal(NAME, drawing(), 0).png) is None
-
-
-def test_the_least_recently_used_go_first(tmp_path: Path, clock) -> None:
-    names = [file_name(str(n)) for n in range(10)]
-    earlier = Store(tmp_path, 10_000, "v1", clock)
-    stored(earlier, names[0])
-    earlier.close()
-    store = Store(tmp_path, 10_000, "v1", clock)
-    assert eventually(lambda: store.bytes_stored > 0)  # else what is stored while it counts may count twice
-    for name in names[1:9]:
-        clock.advance(1)
-        stored(store, name)
-    clock.advance(1)
-    assert store.get(names[0])
-    clock.advance(1)
-    stored(store, names[9])
-    assert eventually(lambda: store.bytes_stored <= 9_000)
+def fill(folder, names):
+    """Store cards, each used a day after the one before it, the last one a day ago."""
+    store = Store(folder, 10**9, "v1")
+    for days, name in enumerate(reversed(names), 1):
+        store.put(card_of(name))
+        used_at = time.time() - days * 86_400
+        os.utime(store.folder / name, (used_at, used_at))
     store.close()
-    assert store.get(names[0])
-    assert store.get(names[9])
-    assert not store.get(names[1])
-    assert sum(path.stat().st_size for path in store.folder.iterdir()) <= 10_000
 
 
-def test_a_card_that_can_not_be_removed_keeps_no_other_from_it(tmp_path: Path, clock, monkeypatch, caplog) -> None:
-    names = [file_name(str(n)) for n in range(30)]
-    remove = os.unlink
+def counted(folder, max_bytes, **options):
+    """A store that has counted the cards there."""
+    store = Store(folder, max_bytes, "v1", **options)
+    wait_until(lambda: store.bytes_stored)
+    return store
 
-    def unlink(path: Path) -> None:
-        if Path(path).name == names[0]:
+
+def test_the_least_recently_used_make_room_and_those_in_memory_are_the_last(tmp_path):
+    fill(tmp_path, NAMES[:10])
+    store = counted(tmp_path, 10 * CARD_BYTES)
+    assert store.read(NAMES[0])
+    store.memory.put("target", HotCard(Response(200, PNG), NAMES[1], b""))
+    store.put(card_of(NAMES[10]))
+    wait_until(lambda: store.bytes_stored <= 9 * CARD_BYTES)
+    store.close()
+    assert files_in(store.folder) == {*NAMES[:2], *NAMES[4:11]}
+
+
+def hot(name, size=40):
+    return HotCard(Response(200, bytes(size)), name, b"hash")
+
+
+def test_the_cards_used_longest_ago_go_first():
+    memory = CardMemory(100)
+    for name in "ab":
+        memory.put(name, hot(name))
+    assert memory.get("a") == hot("a")
+    memory.put("c", hot("c"))
+    assert memory.names() == {"a", "c"}
+    memory.put("large", hot("large", 100))
+    assert memory.names() == {"large"}
+
+
+def test_a_card_larger_than_the_memory_is_not_kept():
+    memory = CardMemory(100)
+    memory.put("a", hot("a", 101))
+    assert memory.get("a") is None
+
+
+def test_the_memory_holds_less_than_the_disk(tmp_path):
+    """So cards in memory alone never fill the disk's room."""
+    store = Store(tmp_path, 10 * CARD_BYTES, "v1")
+    for name in NAMES[:10]:
+        store.memory.put(name, HotCard(Response(200, card_of().png), name, b""))
+    store.close()
+    assert store.memory.names() == set(NAMES[5:10])
+
+
+def test_a_use_is_noted_once_an_hour(tmp_path):
+    fill(tmp_path, [NAME])
+    store = counted(tmp_path, 10**9)
+    path = store.folder / NAME
+    long_ago = time.time() - TOUCHED_SECONDS - 60
+    lately = time.time() - TOUCHED_SECONDS + 60
+    for used_at, is_noted in ((long_ago, True), (lately, False)):
+        os.utime(path, (used_at, used_at))
+        store.read(NAME)
+        assert (path.stat().st_mtime > used_at + 1) == is_noted
+    store.close()
+
+
+def test_a_card_that_cannot_be_removed_keeps_no_other_from_it(tmp_path, monkeypatch, caplog):
+    fill(tmp_path, NAMES[:10])
+    unlink = os.unlink
+
+    def refused(path):
+        if str(path).endswith(NAMES[0]):
             raise PermissionError(1, "Operation not permitted")
-        remove(path)
+        unlink(path)
 
-    monkeypatch.setattr(os, "unlink", unlink)
-    store = Store(tmp_path, 10_000, "v1", clock)
-    for name in names:
-        clock.advance(1)
-        stored(store, name)
-    assert eventually(lambda: store.bytes_stored <= 10_000)
+    monkeypatch.setattr(os, "unlink", refused)
+    store = Store(tmp_path, 5 * CARD_BYTES, "v1")
+    wait_until(lambda: store.bytes_stored == 4 * CARD_BYTES)
     store.close()
-    assert sum(path.stat().st_size for path in store.folder.iterdir()) <= 10_000
-    assert f"can't remove {store.folder / names[0]}: Operation not permitted" in caplog.text
+    assert files_in(store.folder) == {NAMES[0], *NAMES[7:10]}
+    assert "Operation not permitted" in caplog.text
 
 
-def test_what_was_used_when_survives_a_restart(tmp_path: Path, clock) -> None:
-    names = [file_name(str(n)) for n in range(6)]
-    first = Store(tmp_path, 1_000_000, "v1", clock)
-    for name in names:
-        clock.advance(1)
-        stored(first, name)
-    clock.advance(1)
-    first.get(names[0])
-    first.close()
-    second = Store(tmp_path, 3_000, "v1", clock)
-    assert eventually(lambda: 0 < second.bytes_stored <= 3_000)
-    second.close()
-    assert second.get(names[0])
-    assert not second.get(names[1])
+RESERVE = 40 * CARD_BYTES
+DISK = SMALL_DISK_SHARE * RESERVE
 
 
-OLD_VERSION = "0123456789ab-raqm"
+class Disk:
+    """A disk whose reserve is 40 cards. Only cards and what the test says take its room."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.other_bytes = 0
+        self.clock = FakeClock()
+        self.reserve = Reserve(folder, self.usage, self.clock)
+
+    def usage(self, _folder):
+        taken = self.other_bytes + CARD_BYTES * len(self.cards())
+        return DISK, taken, DISK - taken
+
+    def cards(self):
+        return list(self.folder.rglob("*.png"))
+
+    def leave(self, cards):
+        """Let other programs take the disk but for the cards, twice the reserve, and so many."""
+        self.other_bytes = DISK - 2 * RESERVE - (len(self.cards()) + cards) * CARD_BYTES
+        self.clock.advance(1)
 
 
-def test_old_versions_and_old_temporary_files_are_removed(tmp_path: Path) -> None:
-    old, now = tmp_path / OLD_VERSION, tmp_path / "v1"
-    for folder in (old, now):
-        folder.mkdir()
-        (folder / NAME).write_bytes(b"x")
-        (folder / "abandoned.tmp").write_bytes(b"x")
-        os.utime(folder / "abandoned.tmp", (1, 1))
-    (now / "fresh.tmp").write_bytes(b"x")
-    store = Store(tmp_path, 1_000_000, "v1")
-    assert eventually(lambda: not old.exists() and not (now / "abandoned.tmp").exists())
-    assert (now / "fresh.tmp").exists()
+@pytest.fixture
+def disk(tmp_path):
+    fill(tmp_path, NAMES[:30])
+    return Disk(tmp_path)
+
+
+def test_cards_are_not_stored_while_less_than_twice_the_reserve_is_free(disk, caplog):
+    store = counted(disk.folder, 10**9, reserve=disk.reserve)
+    for left, is_stored in ((0, True), (-1, False)):
+        disk.leave(left)
+        store.put(card_of(OTHER))
+        assert (store.read(OTHER) is not None) == is_stored
+        (store.folder / OTHER).unlink(missing_ok=True)
     store.close()
+    assert "the disk is nearly full" in caplog.text
 
 
-def test_what_is_not_ours_beside_the_cards_is_kept(tmp_path: Path) -> None:
-    kept = [
-        tmp_path / "photos" / NAME,
-        tmp_path / OLD_VERSION / "holiday.png",
-        tmp_path / OLD_VERSION / "folder" / NAME,
-        tmp_path / "elsewhere" / NAME,
-    ]
-    for path in kept:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"x")
-    (tmp_path / OLD_VERSION / NAME).write_bytes(b"x")
-    if not WINDOWS:
-        (tmp_path / "fedcba987654-basic").symlink_to(tmp_path / "elsewhere")
-    store = Store(tmp_path, 1_000_000, "v1")
-    assert eventually(lambda: not (tmp_path / OLD_VERSION / NAME).exists())
+@pytest.mark.parametrize(("lacking", "kept"), [(0, 30), (10, 18), (30, 0), (69, 0), (71, 30)])
+def test_stored_cards_make_room_unless_even_all_are_not_enough(disk, lacking, kept):
+    disk.leave(-lacking)
+    store = Store(disk.folder, 10**9, "v1", reserve=disk.reserve)
+    wait_until(lambda: store.bytes_stored or not disk.cards())
     store.close()
-    assert all(path.read_bytes() == b"x" for path in kept)
-
-
-def test_the_present_version_has_the_shape_by_which_an_old_one_is_known(tmp_path: Path) -> None:
-    (tmp_path / own_version()).mkdir()
-    store = Store(tmp_path, 1_000_000, "v1")
-    assert eventually(lambda: not (tmp_path / own_version()).exists())
-    store.close()
-
-
-def test_a_folder_that_cannot_be_made_costs_only_the_storing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "cards").write_text("a file stands where the folder belongs")
-    store = Store(tmp_path / "cards", 1_000_000, "v1")
-    stored(store)
-    assert store.get(NAME) is None
-    store.close()
-    assert "can't store a card" in caplog.text
-
-
-def test_a_failed_write_leaves_nothing_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("cardbeat.cards.store.os.replace", full)
-    stored(store)
-    assert store.get(NAME) is None
-    assert list(store.folder.iterdir()) == []
-
-
-@MODES
-def test_files_are_for_their_owner_only(store: Store) -> None:
-    stored(store)
-    assert stat.S_IMODE((store.folder / NAME).stat().st_mode) == 0o600
-
-
-def entry(n: int) -> Entry:
-    return Entry(NAME, (n, 1, 1), b"hash", '"etag"', 0, False, b"lines")
-
-
-def test_the_cards_asked_for_longest_ago_are_forgotten_first() -> None:
-    index = CardIndex(max_entries=2)
-    index.put("a", entry(1))
-    index.put("b", entry(2))
-    assert index.get("a") == entry(1)
-    index.put("c", entry(3))
-    assert [index.get(name) for name in "abc"] == [entry(1), None, entry(3)]
-
-
-def test_long_targets_leave_room_for_fewer_cards() -> None:
-    index = CardIndex(max_characters=10)
-    index.put("a" * 4, entry(1))
-    index.put("b" * 4, entry(2))
-    index.put("b" * 4, entry(3))
-    assert index.get("a" * 4) == entry(1)
-    index.put("c" * 6, entry(4))
-    assert [index.get(target) for target in ("a" * 4, "b" * 4, "c" * 6)] == [entry(1), None, entry(4)]
-    index.put("d" * 11, entry(5))
-    assert [index.get(target) for target in ("a" * 4, "c" * 6, "d" * 11)] == [None, None, None]
-    index.put("a" * 4, entry(1))
-    assert index.get("a" * 4) == entry(1)
-
-
-def test_a_card_may_be_put_again_and_discarded_twice() -> None:
-    index = CardIndex(max_entries=1)
-    index.put("a", entry(1))
-    index.put("a", entry(2))
-    assert index.get("a") == entry(2)
-    for _ in range(2):
-        index.discard("a")
-    assert index.get("a") is None
+    assert {path.name for path in disk.cards()} == set(NAMES[30 - kept : 30])

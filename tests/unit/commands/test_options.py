@@ -1,281 +1,175 @@
-import contextlib
-import io
-from pathlib import Path
+"""The options of `serve`: one table for flags, variables, `--help` and the documentation."""
 
 import pytest
 
 from cardbeat import cli
 from cardbeat.commands import serve
-from cardbeat.commands.options import SERVE_OPTIONS, values_of
-from cardbeat.commands.serve import config_from
+from cardbeat.commands.options import SERVE_OPTIONS
+from cardbeat.commands.setup import config_of
+from cardbeat.config import Config
 from cardbeat.errors import StartupError
+from tests.documentation import DOCS
+
+RIGHT = {
+    "--host": {"::1": "::1"},
+    "--port": {"9000": 9000, "00000000000000080": 80, "0": 0},
+    "--base-url": {"https://cards.example/x/": "https://cards.example/x", "http://[::1]:80": "http://[::1]:80"},
+    "--sweep-seconds": {"60": 60, "0.5": 0.5, ".5": 0.5},
+    "--registration": {"closed": False, "open": True},
+    "--store-mb": {"1": 2**20},
+    "--report-to": {"http://host/me@example.org": "http://host/me@example.org"},
+    "--webhook-proxy": {"http://me:s%40fe@proxy:3128": "http://me:s%40fe@proxy:3128"},
+    "--accent": {"#2563EB": "#2563EB"},
+    "--trusted-proxy": {"10.0.0.1, 10.0.0.0/8": "10.0.0.1/32 10.0.0.0/8", "fd00::/8,::/0": "fd00::/8 ::/0"},
+}
+MEMBERS = {
+    "registration": "registration_open",
+    "store_mb": "store_bytes",
+    "trusted_proxy": "trusted_proxies",
+}
+WRONG = {
+    "--port": ["65536", "-1", "8O", "٨", "9" * 5000, "8080\n", "8_080", ""],
+    "--host": ["", "a b", "ä"],
+    "--sweep-seconds": ["0", "nan", "1_0", "٦٠", " 60 ", "3600.1", "1.2.3"],
+    "--register-per-minute": ["0", "00000000000199999999"],
+    "--store-mb": ["0", "1.5"],
+    "--registration": ["maybe"],
+    "--base-url": ["cards.example", "https://cards.example/?a", "http://user:s3cret@host/"],
+    "--report-to": ["ftp://example.com/", "http://", "http://exa mple/", "http://s3cret@host/", "http://[x/"],
+    "--webhook-proxy": ["", "proxy:3128", "https://me:s3cret@proxy/", "http://me:s3cret@proxy/x"],
+    "--trusted-proxy": ["10.0.0.1/8", "", "s3cret"],
+    "--tiers": ["", "-", "postgresql://me:s3cret@host/"],
+    "--accent": ["", "red", "#25", "#2563eg", "#2563eb\n", "#２563eb"],
+    "--time-zone": ["Mars/s3cret", ""],
+    "--unknown": ["x"],
+    "--por": ["1"],
+}
 
 
-def values(*argv):
-    return values_of(SERVE_OPTIONS, serve.parser().parse_args(argv))
+def config(*argv):
+    return config_of(serve.parser().read(argv))
+
+
+def value(name, *argv):
+    found = getattr(config(*argv), MEMBERS.get(name, name))
+    return " ".join(map(str, found)) if isinstance(found, tuple) else found
 
 
 @pytest.fixture(autouse=True)
-def _no_variables(monkeypatch):
-    for option in SERVE_OPTIONS:
-        monkeypatch.delenv(option.variable, raising=False)
+def _no_variables(run):
+    """Those of this process are gone."""
 
 
-def test_the_defaults():
-    config = config_from(values())
-    assert (config.host, config.port, str(config.data)) == ("127.0.0.1", 8080, "cardbeat-data")
-    assert (config.sweep_seconds, config.register_per_minute) == (60, 30)
-    assert config.registration_open
-    assert config.store_bytes == 1024 * 1024 * 1024
-    assert not config.allow_private_webhooks
-    assert (config.base_url, config.report_to, config.trusted_proxies) == (None, None, ())
+def test_without_options_all_is_as_usual():
+    assert config() == Config()
 
 
-def test_a_flag_wins_over_its_variable_and_that_over_the_default(monkeypatch):
-    monkeypatch.setenv("CARDBEAT_PORT", "9000")
-    monkeypatch.setenv("CARDBEAT_ALLOW_PRIVATE_WEBHOOKS", "yes")
-    monkeypatch.setenv("CARDBEAT_TRUSTED_PROXY", "10.0.0.1, 192.168.0.0/16")
-    assert values()["port"] == 9000
-    assert values("--port", "9001")["port"] == 9001
-    assert values()["allow_private_webhooks"] is True
-    assert [str(n) for n in values()["trusted_proxy"]] == ["10.0.0.1/32", "192.168.0.0/16"]
-    assert [str(n) for n in values("--trusted-proxy", "::1", "--trusted-proxy", "10.1.1.1")["trusted_proxy"]] == [
-        "::1/128",
-        "10.1.1.1/32",
-    ]
+@pytest.mark.parametrize("flag", RIGHT)
+def test_an_option_is_a_flag_or_a_variable_and_the_flag_wins(flag, monkeypatch):
+    name = flag[2:].replace("-", "_")
+    variable = f"CARDBEAT_{name.upper()}"
+    for text, expected in RIGHT[flag].items():
+        monkeypatch.setenv(variable, text)
+        assert value(name) == expected
+        monkeypatch.setenv(variable, "\x1b")
+        assert value(name, flag, text) == expected
+    with pytest.raises(StartupError, match=f"{variable}: must "):
+        config()
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["--port", "65536"],
-        ["--port", "-1"],
-        ["--port", "8O"],
-        ["--port", "٨"],
-        ["--port", "00000000000099999"],
-        ["--port", "9" * 5000],
-        ["--port", "8080\n"],
-        ["--port", "8_080"],
-        ["--port", ""],
-        ["--host", ""],
-        ["--sweep-seconds", "0"],
-        ["--sweep-seconds", "nan"],
-        ["--sweep-seconds", "inf"],
-        ["--sweep-seconds", "1_0"],
-        ["--sweep-seconds", "٦٠"],
-        ["--sweep-seconds", " 60 "],
-        ["--sweep-seconds", "00000000000099999"],
-        ["--sweep-seconds", "9" * 5000],
-        ["--register-per-minute", "00000000000199999999"],
-        ["--store-mb", "00000000000199999999"],
-        ["--registration", "maybe"],
-        ["--register-per-minute", "0"],
-        ["--store-mb", "0"],
-        ["--store-mb", "1.5"],
-        ["--base-url", "cards.example"],
-        ["--base-url", "https://cards.example/?a"],
-        ["--report-to", "ftp://example.com/"],
-        ["--report-to", "http://"],
-        ["--report-to", "http://exa mple/"],
-        ["--report-to", "http://user:s3cret@host/"],
-        ["--report-to", "http://user@host/"],
-        ["--trusted-proxy", "10.0.0.1/8"],
-        ["--tiers", ""],
-        *(["--accent", it] for it in ("", "red", "2563eb", "#25", "#2563eg", "#2563eb0", "#2563eb\n", "#２563eb")),
-        ["--unknown"],
-        ["--por", "1"],
-    ],
-)
-def test_an_option_out_of_range_is_one_line_that_names_it(argv):
-    with pytest.raises(StartupError) as caught:
-        values(*argv)
-    assert argv[0] in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_a_switch_is_a_flag_or_a_variable_and_a_list_may_be_repeated(monkeypatch):
+    assert config("--allow-private-webhooks").allow_private_webhooks
+    for text, expected in (("yes", True), ("1", True), ("Off", False), ("0", False)):
+        monkeypatch.setenv("CARDBEAT_QUIET_HEALTH", text)
+        assert config().quiet_health is expected
+    proxies = ("--trusted-proxy", "::1", "--trusted-proxy", "10.1.1.1")
+    assert value("trusted_proxy", *proxies) == "::1/128 10.1.1.1/32"
 
 
-def test_an_accent_is_a_flag_or_a_variable(monkeypatch):
-    assert config_from(values()).accent is None
-    monkeypatch.setenv("CARDBEAT_ACCENT", "#2563EB")
-    assert values()["accent"] == "#2563eb"
-    assert values("--accent", "#16a34a")["accent"] == "#16a34a"
-    monkeypatch.setenv("CARDBEAT_ACCENT", "blue")
-    with pytest.raises(StartupError, match="CARDBEAT_ACCENT: must be a colour such as '#2563eb', not 'blue'"):
-        values()
+@pytest.mark.parametrize("flag", WRONG)
+def test_an_option_out_of_range_is_one_line_that_names_it_and_not_its_value(flag):
+    for text in WRONG[flag]:
+        with pytest.raises(StartupError) as caught:
+            config(flag, text)
+        told = str(caught.value)
+        assert flag in told
+        assert "\n" not in told
+        assert "s3cret" not in told
 
 
-def test_numbers_may_have_zeros_before_them_and_seconds_a_fraction():
-    assert values("--port", "00000000000000080")["port"] == 80
-    for text, expected in (("60", 60), ("0.5", 0.5), (".5", 0.5), ("0060", 60)):
-        assert values("--sweep-seconds", text)["sweep_seconds"] == expected
+def test_a_port_that_kubernetes_sets_is_ignored(monkeypatch):
+    monkeypatch.setenv("CARDBEAT_PORT", "tcp://10.96.7.1:8080")
+    assert (config().port, config("--port", "9000").port) == (8080, 9000)
 
 
-def test_a_variable_out_of_range_is_named(monkeypatch):
-    monkeypatch.setenv("CARDBEAT_PORT", "x")
-    with pytest.raises(StartupError, match="CARDBEAT_PORT"):
-        values()
+GOOD_URLS = [
+    "postgresql://me:s3%40cret@one,two:5433/db?target_session_attrs=read-write",
+    "postgresql://[fe80::1%25eth0]:5433,%2Frun/db?options=-c%20a[b",
+    "postgres://",
+]
+BAD_URLS = [
+    *("s3cret", "mysql://me:s3cret@host/db", "postgresql://[s3cret/db", "postgresql://me:s3cret/db"),
+    *("postgresql://[::1]:s3cret/db", "postgresql://me:[s3cret", "postgresql://one,[s3cret/db"),
+    *(f"postgresql://me:s3{sign}cret@host/db" for sign in ("/", "@", ":", "#", "?", "%zz", " ")),
+]
 
 
-def test_no_message_shows_the_password_of_a_url():
-    for option in ("--report-to", "--base-url"):
-        with pytest.raises(StartupError, match="must have no user name and no password") as caught:
-            values(option, "http://user:s3cret@host/")
-        assert "s3cret" not in str(caught.value)
-    assert values("--report-to", "http://host/me@example.org")["report_to"] == "http://host/me@example.org"
-
-
-def test_a_proxy_may_be_named_by_addresses_that_are_mapped_into_ipv6():
-    """As some systems show them."""
-    networks = values("--trusted-proxy", "::ffff:10.0.0.0/104,::ffff:192.0.2.1,fd00::/8,::/0")["trusted_proxy"]
-    assert list(map(str, networks)) == ["10.0.0.0/8", "192.0.2.1/32", "fd00::/8", "::/0"]
-
-
-def test_a_base_url_loses_its_last_slash():
-    assert values("--base-url", "https://cards.example/x/")["base_url"] == "https://cards.example/x"
-
-
-def help_lines(*command):
-    with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit):
-        cli.main([*command, "--help"])
-    return out.getvalue().splitlines()
-
-
-def test_help_fits_a_screen_and_shows_every_option_with_its_default():
-    lines = help_lines()
-    assert len(lines) <= 24
-    for option in SERVE_OPTIONS:
-        (line,) = [line for line in lines if f"{line.strip()} ".startswith(f"{option.flag} ")]
-        assert f"[{option.shown or option.default}]" in line
-    assert all(command in "\n".join(lines) for command in cli.COMMANDS)
-
-
-@pytest.mark.parametrize("command", cli.COMMANDS)
-def test_no_line_of_help_is_wider_than_a_screen(command):
-    assert max(map(len, help_lines(command))) <= 80
-
-
-def test_the_help_of_an_action_shows_only_what_it_takes():
-    lines = help_lines("checks", "test")
-    assert lines[0] == "usage: cardbeat checks test NAME [options]"
-    assert [line.split()[0] for line in lines if line.startswith("  ")] == ["NAME", "-h,", "--wait", "--json", "--url"]
-
-
-@pytest.mark.parametrize(
-    ("argv", "near"),
-    [
-        (["--prot", "80"], "--prot; did you mean --port? (see --help)"),
-        (
-            ["card", "--titel=secret", "--title", "a", "--output", "b.png"],
-            "--titel; did you mean --title? (see --help)",
-        ),
-        (["--qqq"], "--qqq (see --help)"),
-    ],
-)
-def test_an_option_with_a_slip_is_told_the_nearest(capsys, argv, near):
-    assert cli.main(argv) == 2
-    assert capsys.readouterr().err == f"cardbeat: unrecognized arguments: {near}\n"
-
-
-def test_an_unknown_command_is_one_line_and_status_2(capsys):
-    assert cli.main(["srve"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-@pytest.mark.parametrize("url", ["postgresql://me:s3cret@host/db", "postgresql://me@host/db?%70assword=s3cret"])
-@pytest.mark.parametrize(
-    "argv",
-    [
-        [],
-        ["--databas"],
-        ["--data"],
-        ["--tiers"],
-        ["--base-url"],
-        ["--report-to"],
-        ["backup", "copy.db"],
-        ["backup"],
-        ["restore"],
-        ["keys"],
-        ["checks", "list", "--url"],
-    ],
-)
-def test_a_databases_password_is_not_shown_where_its_url_does_not_belong(capsys, tmp_path, monkeypatch, argv, url):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main([*argv, url]) == 2
-    told = capsys.readouterr()
-    assert told.err.startswith("cardbeat: ")
-    assert "cret" not in told.err + told.out
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("variable", ["BASE_URL", "REPORT_TO", "DATA", "TIERS", "PORT", "TRUSTED_PROXY"])
-def test_nor_is_it_where_a_variable_holds_it(capsys, tmp_path, monkeypatch, variable):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(f"CARDBEAT_{variable}", "postgresql://me:s3cret@host/db")
-    assert cli.main(["serve"]) == 2
-    assert "cret" not in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no file without an end here")
-def test_a_file_without_an_end_is_no_database_s_url(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["serve", "--database", "/dev/zero"]) == 2
-    assert "must be a URL" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-GOOD_URL = "postgresql://me:s3%40cret@one,two:5433/db?target_session_attrs=read-write"
-
-
-def test_a_database_is_named_by_a_variable_by_a_file_or_without_a_password_by_the_flag(monkeypatch, tmp_path):
-    file = tmp_path / "url"
-    file.write_text(GOOD_URL + "\n")
-    assert values()["database"] is None
-    assert values("--database", str(file))["database"] == GOOD_URL
-    for url in (
-        "postgresql://me@[::1]/db",
-        "postgresql://[fe80::1%25eth0]:5433,%2Frun/db?options=-c%20a[b",
-        "postgres://",
-    ):
-        assert values("--database", url)["database"] == url
-    for text in (GOOD_URL, str(file)):
-        monkeypatch.setenv("CARDBEAT_DATABASE", text)
-        assert values()["database"] == GOOD_URL
-        assert "cret" not in repr(config_from(values()))
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://me:s3cret@host/db",
-        "postgresql://host/db?user=me&password=s3cret",
-        "postgresql://me@host/db?%70assword=s3cret",
-        "postgresql://me@host/db?port=1&sslp%41ssw%6Frd=s3cret",
-        "mysql://me:s3cret@host/db",
-        "postgresql://me:s3/cret@host/db",
-        "postgresql://me:s3@cret@host/db",
-        "postgresql://me:s3:cret@host/db",
-        "postgresql://me:s3#cret@host/db",
-        "postgresql://me:s3?cret@host/db",
-        "postgresql://me:s3%zzcret@host/db",
-        "postgresql://me:s3 cret@host/db",
-        "postgresql://me:s3\tcret@host/db",
-        "postgresql://me:s3%00cret@host/db",
-        "postgresql://[s3cret/db",
-        "postgresql://me:s3cret/db",
-        "postgresql://[::1]:s3cret/db",
-        "postgresql://127.0.0.1:s3cret/db",
-        "postgresql://me:[s3cret",
-        "postgresql://one,[s3cret/db",
-        "s3cret",
-        "s3cret\0",
-    ],
-)
-def test_no_refusal_of_a_database_shows_a_password_nor_is_one_taken_where_others_read_it(monkeypatch, url):
-    with pytest.raises(StartupError, match=r"--database.* must ") as by_flag:
-        values("--database", url)
-    assert "cret" not in str(by_flag.value)
-    if "=" not in url and "me:s3cret@" not in url and "\0" not in url:
+def test_a_database_is_named_by_a_variable_alone_and_no_refusal_shows_a_password(monkeypatch):
+    for url in GOOD_URLS:
+        monkeypatch.setenv("CARDBEAT_DATABASE", f"{url}\n")
+        assert config().database == url
+        assert "cret" not in repr(config())
+    with pytest.raises(StartupError, match="unrecognized arguments: --database"):
+        config("--database", GOOD_URLS[0])
+    for url in BAD_URLS:
         monkeypatch.setenv("CARDBEAT_DATABASE", url)
-        with pytest.raises(StartupError, match=r"CARDBEAT_DATABASE.* must ") as by_variable:
-            values()
-        assert "cret" not in str(by_variable.value)
+        with pytest.raises(StartupError, match="CARDBEAT_DATABASE: must be a URL such as") as refused:
+            config()
+        assert "cret" not in str(refused.value)
+
+
+@pytest.fixture
+def help_of(capsys):
+    def told(*command):
+        with pytest.raises(SystemExit):
+            cli.main([*command, "--help"])
+        return capsys.readouterr().out
+
+    return told
+
+
+ACTIONS = ["checks apply", "checks test", "checks snooze", "keys create", "keys tier"]
+
+
+@pytest.mark.parametrize("command", [*cli.COMMANDS, *ACTIONS])
+def test_help_fits_two_screens(help_of, command):
+    lines = help_of(*command.split()).splitlines()
+    assert len(lines) <= 48
+    assert max(map(len, lines)) <= 80
+
+
+def test_help_shows_every_option_with_its_default_and_the_documentation_shows_it(help_of):
+    told = help_of("serve")
+    assert f"```text\n{told.strip()}\n```" in DOCS["options"]
+    assert all(command in told for command in [*cli.COMMANDS, "CARDBEAT_DATABASE"])
+    starts = {line.split()[0]: line for line in told.splitlines() if line.startswith("  --")}
+    assert [*starts] == [option.flag for option in SERVE_OPTIONS]
+    for option in SERVE_OPTIONS:
+        assert starts[option.flag].endswith(f" [{option.shown or option.default}]")
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        ("card --titel=secret --title a --output b.png", "--titel"),
+        ("keys list --email secret", "--email"),
+        ("import x --key a secret@x", "are quotes missing?"),
+    ],
+)
+def test_an_option_that_is_not_known_is_told_without_its_value(run, argv, told):
+    wanted = f"unrecognized arguments: {told} (see --help)"
+    assert run(*argv.split()).refused() == wanted
+
+
+def test_an_unknown_command_is_one_line_and_status_2(run):
+    assert "the commands are serve, card, " in run("srve").refused()

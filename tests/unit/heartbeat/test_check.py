@@ -21,68 +21,33 @@ def test_the_fields_come_out_as_they_went_in():
     assert settings(webhook_url=url, repeat_seconds=300) == Settings("nightly backup", 86_400, 600, url, 300)
 
 
-@pytest.mark.parametrize(
-    ("name", "stored"),
-    [
-        ("  a  ", "a"),
-        ("x" * 100, "x" * 100),
-        (" " + "x" * 100, "x" * 100),
-        ("夜間 💾 👩‍👩‍👧", "夜間 💾 👩‍👩‍👧"),
-        ("0", "0"),
-        ("a\n", "a"),
-        ("\u05d2\u05d9\u05d1\u05d5\u05d9 3", "\u05d2\u05d9\u05d1\u05d5\u05d9 3"),
-        (
-            "\u0646\u0633\u062e\u0647\u200c\u0628\u0631\u062f\u0627\u0631\u06cc",
-            "\u0646\u0633\u062e\u0647\u200c\u0628\u0631\u062f\u0627\u0631\u06cc",
-        ),
-        (
-            "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
-            "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
-        ),
-    ],
-)
-def test_a_name_is_trimmed(name, stored):
-    assert settings(name=name).name == stored
+SAME = [
+    *("a", "0", "x" * 100, "夜間 💾 👩‍👩‍👧", "\u05d2\u05d9 3", "\u0646\u0647\u200c\u0628"),
+    "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+]
+BAD = [
+    *("", "   ", "x" * 101, "a\nb", "a\x00b", "a\x7fb", "a\u0085b", "a\u2028b", "a\u2029b", "\x1b[31m", "a\u202eb"),
+    *("\u2066a", "\u05d0\u200f", "a\u061c", "\ud800x", "x\udcff", 5, True, None, 1.5),
+]
+UNSEEN = ["\u200b", "\u2060\u00ad", "\u3164", " \u115f ", "\ufe0f", "\u180b", "\U000e0041", "\u200d"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "   ",
-        "x" * 101,
-        "a\nb",
-        "a\x00b",
-        "a\x7fb",
-        "a\u0085b",
-        "a\u2028b",
-        "a\u2029b",
-        "\x1b[31m",
-        "a\u202eb",
-        "\u2066a",
-        "\u05d0\u200f",
-        "a\u061c",
-        "\ud800x",
-        "x\udcff",
-        5,
-        True,
-        None,
-        1.5,
-    ],
-)
-def test_a_name_of_another_form_is_refused(name):
+@pytest.mark.parametrize("name", SAME)
+def test_a_name_is_trimmed(name):
+    for given in (name, f"  {name}\n"):
+        assert settings(name=given).name == name
+
+
+@pytest.mark.parametrize("name", BAD + UNSEEN)
+def test_a_name_of_another_form_or_that_shows_nothing_is_refused(name):
     with pytest.raises(Invalid) as refusal:
         settings(name=name)
     assert refusal.value.field == "name"
+    assert name not in UNSEEN or "must hold a visible character" in refusal.value.sentence
 
 
-@pytest.mark.parametrize(
-    "name", ["\u200b", "\u2060\u00ad", "\u3164", " \u115f ", "\ufe0f", "\u180b", "\U000e0041", "\u200d"]
-)
-def test_a_name_that_shows_nothing_is_refused(name):
-    with pytest.raises(Invalid, match="must hold a visible character") as refusal:
-        settings(name=name)
-    assert refusal.value.field == "name"
+@pytest.mark.parametrize("name", UNSEEN)
+def test_such_characters_may_stand_beside_a_visible_one(name):
     assert settings(name=f"{name}a").name == f"{name}a".strip()
 
 
@@ -107,11 +72,27 @@ def test_the_tier_gives_the_least_period():
         validated(GOOD | {"period_seconds": 299}, 300, refuse_ftp)
 
 
-@pytest.mark.parametrize("field", ["name", "period_seconds", "grace_seconds"])
-def test_a_missing_field_is_named(field):
+@pytest.mark.parametrize(
+    ("values", "code", "fields"),
+    [
+        ({}, "missing_field", ["name", "period_seconds", "grace_seconds"]),
+        ({"name": "a"}, "missing_field", ["period_seconds", "grace_seconds"]),
+        (GOOD | {"name": "", "repeat_seconds": 1}, "invalid_field", ["name", "repeat_seconds"]),
+        ({"name": "a", "webhook_url": []}, "invalid_field", ["period_seconds", "grace_seconds", "webhook_url"]),
+        (GOOD | {"nmae": "a", "url": {}}, "unknown_field", ["nmae", "url"]),
+        (GOOD | {"grace_seconds": "60", "url": ""}, "invalid_field", ["grace_seconds", "url"]),
+        (GOOD | {f"x{number}": 1 for number in range(9999)}, "unknown_field", [f"x{number}" for number in range(10)]),
+    ],
+)
+def test_all_wrong_fields_are_named_each_with_what_to_do(values, code, fields):
     with pytest.raises(Invalid) as refusal:
-        validated({name: value for name, value in GOOD.items() if name != field}, 1, refuse_ftp)
-    assert (refusal.value.code, refusal.value.field) == ("missing_field", field)
+        validated(values, 1, refuse_ftp)
+    body = refusal.value.body()
+    assert sorted(body) == ["code", "error", "fields"]
+    assert (body["code"], [one["field"] for one in body["fields"]]) == (code, fields)
+    assert body["error"].startswith(f"{len(fields)} fields are wrong")
+    for one in body["fields"]:
+        assert one["field"] in one["error"]
 
 
 def test_a_webhook_url_may_be_absent_or_null():
@@ -128,23 +109,11 @@ def test_a_refused_webhook_url_is_named(url):
 
 def test_a_check_is_shown_with_all_its_members_in_order():
     check = Check(1, "id", "key", "n", 60, 5, None, "on_time", 0, 0, 65, None, 0, 0, 0, 1)
-    assert list(check.as_json("https://b.example").items()) == [
-        ("id", "id"),
-        ("api_key_id", "key"),
-        ("name", "n"),
-        ("period_seconds", 60),
-        ("grace_seconds", 5),
-        ("webhook_url", None),
-        ("status", "on_time"),
-        ("last_ping_at", None),
-        ("deadline_at", "1970-01-01 00:01:05"),
-        ("ping_count", 0),
-        ("created_at", "1970-01-01 00:00:00"),
-        ("updated_at", "1970-01-01 00:00:00"),
-        ("version", 1),
-        ("ping_url", "https://b.example/ping/id"),
-        ("delivery", None),
-        ("failed_at", None),
-        ("snoozed_until", None),
-        ("repeat_seconds", None),
-    ]
+    names = (
+        "id api_key_id name period_seconds grace_seconds webhook_url status last_ping_at deadline_at ping_count"
+        " created_at updated_at version ping_url delivery failed_at snoozed_until repeat_seconds"
+    ).split()
+    began, due = "1970-01-01 00:00:00", "1970-01-01 00:01:05"
+    values = ["id", "key", "n", 60, 5, None, "on_time", None, due, 0, began, began, 1, "https://b.example/ping/id"]
+    expected = list(zip(names, values + [None] * 4, strict=True))
+    assert list(check.as_json("https://b.example").items()) == expected

@@ -6,16 +6,14 @@ import time
 import pytest
 
 from cardbeat.errors import Unavailable
-from cardbeat.heartbeat.sweep import Sweep
-from tests.heart import HOOK, Heart
+from tests.heart import HOOK, SWEEP_SECONDS, Heart
 from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import wait_until
 
+pytestmark = BOTH_ENGINES
+
 SECONDS = 0.02
 LONG = 10
-
-
-pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture
@@ -28,8 +26,8 @@ def running(heart):
     """Starts sweeps, each in its thread, which end with the test."""
     sweeps = []
 
-    def start(**options):
-        sweep = heart.sweep_every(SECONDS, **options)
+    def start(seconds=SECONDS, **options):
+        sweep = heart.sweep_every(seconds, **options)
         sweeps.append(sweep)
         sweep.start()
         return sweep
@@ -45,14 +43,8 @@ def test_a_check_is_overdue_once_its_deadline_has_passed_and_not_before(heart):
     assert heart.sweep.sweep_once() == 0
     heart.pass_time(0.1)
     assert heart.sweep.sweep_once() == 1
-    assert heart.status(check) == "overdue"
-
-
-def test_a_check_that_never_ran_is_noticed(heart):
-    check = heart.create(period_seconds=60)
-    heart.pass_time(61)
-    heart.sweep.sweep_once()
-    assert heart.read(check).last_ping_at is None
+    # It never ran, and is noticed all the same.
+    assert (heart.status(check), heart.read(check).last_ping_at) == ("overdue", None)
     assert heart.alert_types(check) == ["check.overdue"]
 
 
@@ -70,61 +62,38 @@ def test_a_recovery_is_told_though_the_webhook_was_set_during_the_outage(heart):
     check = heart.create(webhook_url=None)
     heart.pass_time(61)
     heart.sweep.sweep_once()
+    assert (heart.status(check), heart.alert_types(check)) == ("overdue", [])
     read = heart.read(check)
-    heart.checks.update(read, heart.settings(read, webhook_url=HOOK)).wait()
+    heart.checks.update(read, heart.settings(read, webhook_url=HOOK))
     assert heart.ping(check).recovered
-    assert heart.alert_types(check) == ["check.recovered"]
     assert not heart.ping(check).recovered
     assert heart.alert_types(check) == ["check.recovered"]
 
 
 def test_only_a_ping_turns_a_check_back(heart):
-    check = heart.create()
-    heart.pass_time(61)
-    heart.sweep.sweep_once()
-    read = heart.read(check)
-    longer = heart.checks.update(read, heart.settings(read, period_seconds=10_000)).wait()
+    check = heart.create(period_seconds=1000)
+    heart.pass_time(100)
+    # A change that moves the deadline into the past counts too.
+    shorter = heart.checks.update(check, heart.settings(check, period_seconds=50))
+    assert heart.sweep.sweep_once() == 1
+    longer = heart.checks.update(shorter, heart.settings(check, period_seconds=10_000))
     heart.sweep.sweep_once()
     assert (longer.status, heart.status(check)) == ("overdue", "overdue")
     assert longer.deadline_at == check.created_at + 10_000
 
 
-def test_a_patch_that_moves_the_deadline_into_the_past_is_swept(heart):
-    check = heart.create(period_seconds=1000)
-    heart.pass_time(100)
-    heart.checks.update(check, heart.settings(check, period_seconds=50)).wait()
-    assert heart.sweep.sweep_once() == 1
-
-
-def test_a_check_without_webhook_turns_overdue_and_back_without_alerts(heart):
-    check = heart.create(webhook_url=None)
-    heart.pass_time(61)
-    assert heart.sweep.sweep_once() == 1
-    assert heart.ping(check).recovered
-    assert heart.alert_types(check) == []
-
-
-def test_more_checks_than_a_step_holds_are_all_turned(database, clock):
-    heart = Heart(database, clock, batch=4)
-    checks = [heart.create() for _ in range(12)]
-    heart.pass_time(61)
-    assert heart.sweep.sweep_once() == 12
-    assert all(heart.alert_types(check) == ["check.overdue"] for check in checks)
-
-
 @SQLITE
 def test_the_sweep_reads_only_what_is_due(heart):
     statements = []
-    heart.database.write(lambda connection: connection.set_trace_callback(statements.append))
     heart.create()
     heart.pass_time(61)
+    heart.database.write(lambda connection: connection.set_trace_callback(statements.append))
     heart.sweep.sweep_once()
     heart.database.write(lambda connection: connection.set_trace_callback(None))
-    # A trigger's statements are traced as the one that fired it.
-    (statement,) = {text for text in statements if text.startswith("UPDATE checks SET status = 'overdue'")}
+    due, *_ = [text for text in statements if text.startswith("SELECT seq FROM checks")]
     with heart.database.read() as connection:
-        plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
-    assert "SEARCH checks USING INDEX checks_due (<expr><?)" in plan
+        plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {due}")]
+    assert any("SEARCH checks USING" in step and "INDEX checks_due" in step for step in plan)
     # In that index there are only the keys that are being removed.
     assert all("INDEX keys_revoked" in step for step in plan if "SCAN" in step)
 
@@ -135,15 +104,15 @@ def test_a_sweep_that_finished_within_three_intervals_is_healthy(heart):
     assert heart.sweep.healthy()
     heart.monotonic.advance(1)
     assert not heart.sweep.healthy()
+    # One that is left out or stopped has not finished.
+    heart.database.pings_refused = True
+    assert heart.sweep.sweep_once() == 0
+    assert not heart.sweep.healthy()
     heart.sweep.sweep_once()
     assert heart.sweep.healthy()
-
-
-def test_a_sweep_stopped_in_the_middle_has_not_finished(heart):
-    heart.create()
-    heart.pass_time(200)
+    heart.monotonic.advance(181)
     heart.sweep.stop()
-    assert heart.sweep.sweep_once() == 0
+    heart.sweep.sweep_once()
     assert not heart.sweep.healthy()
 
 
@@ -152,88 +121,52 @@ def test_it_sweeps_at_its_start_and_goes_on(heart, running):
     heart.clock.advance(61)
     running(after=swept.release)
     assert swept.acquire(timeout=LONG)
-    assert heart.status(check) == "overdue"
     assert swept.acquire(timeout=LONG)
+    wait_until(lambda: heart.status(check) == "overdue")
 
 
-def test_a_failing_sweep_is_logged_and_the_next_one_works(heart, running, caplog, monkeypatch):
-    failed, swept = threading.Semaphore(0), threading.Semaphore(0)
+@pytest.mark.parametrize("error", [OSError("full"), Unavailable("database_unavailable")])
+def test_a_failing_sweep_is_one_line_in_the_log_and_the_next_one_works(
+    heart, running, caplog, monkeypatch, error
+):
+    swept = threading.Semaphore(0)
 
-    def fail(*_):
-        failed.release()
-        raise OSError("the disk is full")
+    def write(_work):
+        raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(Sweep, "sweep_once", fail)
+        patch.setattr(heart.database, "write", write)
         sweep = running(after=swept.release)
-        assert failed.acquire(timeout=LONG)
-        assert failed.acquire(timeout=LONG)
+        wait_until(lambda: len(caplog.records) > 1)
     assert swept.acquire(timeout=LONG)
-    assert "the disk is full" in caplog.text
+    assert caplog.records[0].exc_info is None
+    assert caplog.messages[0] == f"sweep failed: {error}"
     assert sweep.last_duration_seconds is not None
 
 
-def test_a_sweep_without_the_database_is_one_line_in_the_log(heart, caplog, monkeypatch):
-    def give_due(_stopping):
-        raise Unavailable("database_unavailable")
-
-    monkeypatch.setattr(heart.sweep.credit, "give_due", give_due)
-    heart.sweep.start()
-    wait_until(lambda: caplog.records)
-    heart.sweep.stop()
-    (line,) = caplog.records
-    assert line.exc_info is None
-    assert line.getMessage() == "sweep failed, next try in 60 s: The database can't be used now; try again soon."
-
-
-def test_a_failing_report_is_logged_and_not_in_the_way(running, caplog):
-    called = threading.Semaphore(0)
-
-    def fail():
-        called.release()
-        raise OSError("nobody there")
-
-    sweep = running(after=fail)
-    assert called.acquire(timeout=LONG)
-    assert called.acquire(timeout=LONG)
-    assert "nobody there" in caplog.text
-    assert sweep.last_duration_seconds is not None
-
-
-def test_it_stops_at_once(heart):
-    sweep = heart.sweep_every(3600)
-    sweep.start()
+def test_it_stops_at_once(heart, running):
+    sweep = running(3600)
     started = time.monotonic()
-    sweep.stop()
+    assert sweep.stop(LONG)
     assert time.monotonic() - started < LONG
+    # So does one that never started.
+    assert heart.sweep.stop(LONG)
 
 
-def test_stopping_one_that_never_started_does_nothing(heart):
-    heart.sweep.stop()
-
-
-def test_it_credits_an_outage_before_its_first_sweep(heart, running):
-    check, swept = heart.create(3600), threading.Semaphore(0)
-    heart.sweep.sweep_once()
-    heart.clock.advance(3 * 3600)
-    running(after=swept.release)
-    assert swept.acquire(timeout=LONG)
-    assert heart.read(check).deadline_at == check.deadline_at + 3 * 3600
-
-
-def test_a_long_sweep_does_not_put_off_those_after_it(heart):
+def test_a_long_sweep_does_not_put_off_those_after_it(heart, running):
     swept = threading.Semaphore(0)
-    sweep = heart.sweep_every(3600, after=lambda: swept.release() or heart.pass_time(3600), monotonic=heart.monotonic)
-    sweep.start()
+    running(3600, after=lambda: swept.release() or heart.pass_time(3600))
     for _ in range(3):
         assert swept.acquire(timeout=LONG)
-    sweep.stop()
 
 
-def test_a_sweep_that_a_stop_cut_short_is_not_reported(heart):
+@pytest.mark.parametrize("prevents", ["stop", "refused pings"])
+def test_a_sweep_that_has_not_finished_is_not_reported(heart, prevents):
     reports = []
-    sweep = heart.sweep_every(60, after=lambda: reports.append(1))
-    sweep.stop()
-    sweep.start()
-    sweep.stop()
+    sweep = heart.sweep_every(SWEEP_SECONDS, after=lambda: reports.append(1))
+    if prevents == "stop":
+        sweep.stop()
+    else:
+        heart.database.pings_refused = True
+    sweep.sweep_or_look()
     assert reports == []

@@ -1,27 +1,24 @@
-"""Data folders and files of another user's, or that others may write to."""
+"""Data folders of other users, of groups, and of mounts without modes."""
 
+import contextlib
 import os
 import stat
-import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
-from cardbeat import cli
 from cardbeat.database import open_database
-from cardbeat.database.sqlite.file import FILES
 from cardbeat.errors import StartupError
-from cardbeat.host import ownership, system
-from cardbeat.host.ownership import check_writable
-from tests.systems import LINKS, MODES, ROOT
+from cardbeat.host import ownership
+from tests.systems import LINKS, MODES
+from tests.systems import ROOT as AS_ROOT
 
-SOMEBODY = 54321
-
-
-@pytest.fixture
-def folder(tmp_path):
-    open_database(tmp_path / "data").close()
-    return tmp_path / "data"
+USER = 54321
+GROUP = 54322
+SERVICE = (USER, GROUP)
+CHOWN = f"so run as root: chown -R {USER} FOLDER"
 
 
 def mode(path):
@@ -29,98 +26,151 @@ def mode(path):
 
 
 @pytest.fixture
-def as_somebody(folder, monkeypatch):
-    """As a user without a name, whom nothing here belongs to."""
-    monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
+def volume():
+    """Makes a data folder with an owner, a group and a mode, in one that every user can enter."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        folder = Path(name, "data")
+
+        def make(user, group, mode):
+            folder.mkdir()
+            os.chown(folder, user, group)
+            folder.chmod(mode)
+            return folder
+
+        # What is imported late may not be readable for another user.
+        open_database(Path(name, "first")).close()
+        yield make
 
 
-@pytest.fixture
-def nothing_writable(folder, monkeypatch):
+@contextlib.contextmanager
+def acting_as(user, *groups):
+    """Be another user in these groups."""
+    before = os.getgroups()
+    os.setgroups(groups[1:])
+    os.setresgid(groups[0], groups[0], 0)
+    os.setresuid(user, user, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
+        os.setgroups(before)
+
+
+@AS_ROOT
+@pytest.mark.parametrize(
+    ("owner", "folder_mode", "service"),
+    [
+        pytest.param((0, GROUP), 0o2775, SERVICE, id="fsGroup of Kubernetes"),
+        pytest.param((0, GROUP), 0o2775, (USER, 0, GROUP), id="with fsGroup as a further group"),
+        pytest.param((0, 0), 0o770, (USER, 0), id="any user of OpenShift"),
+        pytest.param(SERVICE, 0o700, SERVICE, id="its own"),
+        pytest.param((0, GROUP), 0o2775, (0, 0), id="that of a service, used by root"),
+    ],
+)
+def test_a_volume_of_a_container_platform_is_used_as_it_is(volume, caplog, owner, folder_mode, service):
+    folder = volume(*owner, folder_mode)
+    with acting_as(*service):
+        open_database(folder).close()
+        assert ownership.rights_of_strangers(folder) == 0
+    assert (caplog.messages, mode(folder)) == ([], folder_mode)
+
+
+@AS_ROOT
+@pytest.mark.parametrize(
+    ("owner", "folder_mode", "advice"),
+    [
+        ((0, 0), 0o777, f"belongs to root, {CHOWN}"),
+        ((USER + 1, 0), 0o777, f"belongs to {USER + 1}, {CHOWN}"),
+        ((0, 0), 0o1777, "which all users share; name another with --data, and move"),
+        (SERVICE, 0o1777, "which all users share; name another with --data, and move"),
+        ((0, 0), 0o755, f"belongs to root, {CHOWN}"),
+        ((0, GROUP + 1), 0o2775, f"belongs to root, {CHOWN}"),
+        (SERVICE, 0o500, "must be a folder that is writable for this user"),
+    ],
+)
+def test_a_folder_that_strangers_can_write_or_this_user_can_not_is_refused(volume, owner, folder_mode, advice):
+    folder = volume(*owner, folder_mode)
+    with acting_as(*SERVICE), pytest.raises(StartupError) as refused:
+        open_database(folder)
+    assert advice.replace("FOLDER", str(folder)) in str(refused.value)
+    assert mode(folder) == folder_mode
+    assert not list(folder.iterdir())
+
+
+@AS_ROOT
+def test_a_folder_that_can_not_be_made_and_a_file_of_another_user_are_told(volume):
+    folder = volume(*SERVICE, 0o700)
+    other = folder.with_name("a b")
+    with acting_as(*SERVICE), pytest.raises(StartupError) as refused:
+        open_database(other)
+    command = f"mkdir -p '{other}' && chown -R {USER} '{other}'"
+    assert str(refused.value).endswith(f"; it belongs to root, so run as root: {command}")
+    open_database(folder).close()
+    made = {path.name: path.stat().st_uid for path in folder.iterdir()}
+    assert made.keys() >= {"cardbeat.db", "writer.lock"}
+    assert set(made.values()) == {USER}, "what root makes in the folder of a service is the service's"
+    os.chown(folder / "writer.lock", 0, 0)
+    with acting_as(*SERVICE), pytest.raises(StartupError) as refused:
+        open_database(folder)
+    told = f"can't use {folder}/writer.lock: it must be readable and writable for this user; it belongs to root, "
+    assert str(refused.value) == told + CHOWN.replace("FOLDER", str(folder))
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("group", "before", "after"),
+    [(None, 0o777, 0o775), pytest.param(GROUP, 0o770, 0o750, marks=AS_ROOT)],
+)
+def test_strangers_are_kept_out_of_an_own_folder_and_that_is_said_once(tmp_path, caplog, group, before, after):
+    if group is not None:
+        os.chown(tmp_path, -1, group)
+    tmp_path.chmod(before)
+    for _ in range(2):
+        open_database(tmp_path).close()
+    assert mode(tmp_path) == after
+    assert caplog.messages == [f"others could write in the data folder {tmp_path}; they can't any more"]
+
+
+@AS_ROOT
+@pytest.mark.parametrize("owner", [USER, 0])
+def test_a_mount_that_refuses_a_mode_is_used_with_a_warning(volume, caplog, monkeypatch, owner):
+    folder = volume(owner, 0, 0o777)
+    real_open = os.open
+
+    def open_as_a_mount_does(*arguments, **options):
+        descriptor = real_open(*arguments, **options)
+        if arguments[1] & os.O_CREAT:
+            os.fchmod(descriptor, 0o666)
+        return descriptor
+
+    def refuse(*_arguments, **_options):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "open", open_as_a_mount_does)
+    monkeypatch.setattr(os, "chmod", refuse)
+    with acting_as(*SERVICE):
+        open_database(folder).close()
+    (told,) = caplog.messages
+    assert f"others could write in the data folder {folder}, and its file system" in told
+    assert mode(folder) == 0o777
+
+
+@MODES
+@pytest.mark.parametrize("platform", ["linux", "win32"])
+def test_where_no_mode_and_no_owner_helps_none_is_advised(tmp_path, monkeypatch, platform):
+    monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(StartupError, match=r"must be a folder that is writable for this user$"):
+        ownership.prepare_folder(tmp_path)
 
 
-@MODES
-@pytest.mark.usefixtures("as_somebody", "nothing_writable")
-def test_what_belongs_to_another_user_is_told_with_the_command_that_gives_it_back(folder):
-    owner = system.user_name(folder.stat().st_uid)
-    with pytest.raises(StartupError) as caught:
-        check_writable(folder, FILES)
-    assert str(caught.value).endswith(f"it belongs to {owner}, so run as root: chown -R {SOMEBODY} {folder}")
-
-
-@MODES
-@pytest.mark.usefixtures("as_somebody")
-def test_so_is_a_single_file_in_an_own_folder(folder, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, _mode: not str(path).endswith(".lock"))
-    with pytest.raises(StartupError) as caught:
-        check_writable(folder, FILES)
-    assert str(caught.value).startswith(f"can't use {folder / 'writer.lock'}: ")
-    assert f"chown -R {SOMEBODY} {folder}" in str(caught.value)
-
-
-@MODES
-@pytest.mark.usefixtures("as_somebody", "nothing_writable")
-def test_a_folder_that_is_not_there_yet_is_to_be_made_by_root(tmp_path):
-    with pytest.raises(StartupError) as caught:
-        check_writable(tmp_path / "new folder")
-    assert str(caught.value).endswith(f"run as root: install -d -m 700 -o {SOMEBODY} '{tmp_path / 'new folder'}'")
-
-
-@MODES
-@pytest.mark.usefixtures("nothing_writable")
-def test_an_own_folder_needs_another_mode(folder):
-    folder.chmod(0o500)
-    with pytest.raises(StartupError) as caught:
-        check_writable(folder, FILES)
-    folder.chmod(0o700)
-    assert str(caught.value).endswith(f"run: chmod u+rwX {folder}")
-
-
-@pytest.mark.usefixtures("nothing_writable")
-def test_on_a_read_only_disk_no_mode_and_no_owner_helps(folder):
-    with pytest.raises(StartupError) as caught:
-        check_writable(folder, FILES)
-    assert str(caught.value).endswith("must be writable for this user")
-
-
-@MODES
-@pytest.mark.parametrize(("before", "after"), [(0o777, 0o755), (0o770, 0o750), (0o2775, 0o2755)])
-def test_an_own_folder_that_others_may_write_to_is_mended_with_one_line(folder, before, after, caplog):
-    folder.chmod(before)
-    open_database(folder).close()
-    assert mode(folder) == after
-    (line,) = caplog.messages
-    assert f"{folder}; they can't any more: its mode is now {after:o}" in line
-    open_database(folder).close()
-    assert len(caplog.messages) == 1
-
-
-@MODES
-@pytest.mark.usefixtures("as_somebody")
-def test_one_that_is_not_ours_is_refused(folder):
-    folder.chmod(0o777)
-    with pytest.raises(StartupError, match="others may write to the data folder") as caught:
-        open_database(folder)
-    assert str(caught.value).endswith(f"such as {folder}/cardbeat, or run as root: chown {SOMEBODY} {folder}")
-    assert mode(folder) == 0o777
-
-
-@MODES
-def test_a_folder_of_all_users_is_refused_even_when_it_is_ours(folder):
-    folder.chmod(0o1777)
-    with pytest.raises(StartupError, match=f"choose a folder of its own, such as {folder}/cardbeat"):
-        open_database(folder)
-    assert mode(folder) == 0o1777
-
-
-def test_on_windows_modes_and_owners_say_nothing(folder, monkeypatch):
-    folder.chmod(0o777)
+def test_on_windows_modes_and_owners_say_nothing(tmp_path, monkeypatch):
+    tmp_path.chmod(0o777)
     monkeypatch.setattr(sys, "platform", "win32")
-    assert not ownership.others_may_write(folder)
-    assert ownership.command_to_get_in(folder, folder) == ""
-    assert ownership.foreign_file(folder, ["cardbeat.db"]) is None
-    ownership.keep_others_out(folder)
-    assert mode(folder) == 0o777
+    assert ownership.rights_of_strangers(tmp_path) == 0
+    assert ownership.why_shared(tmp_path) is None
 
 
 @LINKS
@@ -129,29 +179,3 @@ def test_a_new_private_file_never_comes_to_stand_behind_a_link(tmp_path):
     with pytest.raises(FileExistsError):
         ownership.create_private(tmp_path / "link")
     assert not (tmp_path / "elsewhere").exists()
-
-
-@ROOT
-def test_doctor_tells_root_of_what_keeps_the_service_out(folder, capsys):
-    for path in (*folder.iterdir(), folder):
-        os.chown(path, SOMEBODY, SOMEBODY)
-    assert cli.main(["doctor", "--data", str(folder)]) == 0
-    os.chown(folder / "writer.lock", 0, 0)
-    assert cli.main(["doctor", "--data", str(folder)]) == 1
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("problem")]
-    assert line.endswith(
-        f"folder: {folder}/writer.lock belongs to root, its folder to {SOMEBODY}; "
-        f"run as root: chown -R {SOMEBODY} {folder}"
-    )
-
-
-@ROOT
-def test_what_root_makes_in_a_services_folder_is_the_services(tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir(0o700)
-    os.chown(folder, SOMEBODY, SOMEBODY)
-    command = [sys.executable, "-m", "cardbeat", "keys", "create", "--data", str(folder)]
-    subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    made = list(folder.iterdir())
-    assert {path.name for path in made} >= {"cardbeat.db", "writer.lock"}
-    assert {path.stat().st_uid for path in made} == {SOMEBODY}

@@ -1,14 +1,20 @@
 """What differs by system; `tests/hosts` runs the whole service where it does."""
 
 import os
+import signal
 import socket
 import sys
 import time
 
 import pytest
 
-from cardbeat.host import system
-from tests.systems import LIMITS, MODES, UNLIMITED
+from cardbeat.errors import StartupError
+from cardbeat.host import descriptors, system
+from cardbeat.host.descriptors import EACH_SENDER, OTHERS, Shares, shares
+from cardbeat.host.output import tell_if_slow
+from cardbeat.host.stopping import stop_signals_noted
+from tests.support import wait_until
+from tests.systems import HANG_UPS, LIMITS, MODES, UNLIMITED
 
 
 @pytest.fixture
@@ -16,174 +22,180 @@ def windows(monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
 
 
-@pytest.fixture
-def lock_files(tmp_path):
-    """Two descriptors of one file, as two processes would have them."""
-    descriptors = [os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT) for _ in range(2)]
-    yield descriptors
-    for descriptor in descriptors:
-        os.close(descriptor)
-
-
-def test_one_at_a_time_holds_a_lock(lock_files):
-    first, second = lock_files
+def test_one_at_a_time_holds_a_lock_which_goes_with_its_descriptor(tmp_path):
+    first, second, third = (os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT) for _ in range(3))
     assert system.try_lock(first)
     assert not system.try_lock(second)
     system.unlock(first)
     assert system.try_lock(second)
-
-
-def test_a_lock_goes_with_its_descriptor(tmp_path):
-    first, second = (os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT) for _ in range(2))
-    assert system.try_lock(first)
-    os.close(first)
-    assert system.try_lock(second)
     os.close(second)
+    assert system.try_lock(third)
+    os.close(first)
+    os.close(third)
 
 
-def in_use(monkeypatch, name, times):
-    """Let a function of `os` fail as on Windows where somebody has the file open; returns how often it was called."""
-    calls = []
-    real = getattr(os, name)
-
-    def act(*arguments):
-        calls.append(arguments)
-        if len(calls) <= times:
-            raise PermissionError(13, "Permission denied")
-        real(*arguments)
-
-    monkeypatch.setattr(os, name, act)
-    return calls
+ACTS = {"replace": system.replace, "unlink": lambda _, old: system.remove(old)}
 
 
-def test_windows_is_asked_again_while_somebody_reads_the_file_to_replace(tmp_path, monkeypatch, windows):
-    (tmp_path / "new").write_text("new")
-    (tmp_path / "old").write_text("old")
-    calls = in_use(monkeypatch, "replace", 3)
-    system.replace(tmp_path / "new", tmp_path / "old")
-    assert (tmp_path / "old").read_text() == "new"
-    assert len(calls) == 4
+@pytest.fixture
+def act(tmp_path, monkeypatch):
+    """Replaces or removes a file, which fails so often as on Windows where somebody has it open. Returns the tries."""
+
+    def act(name, failures):
+        tries = []
+        real = getattr(os, name)
+
+        def fail_first(*paths):
+            tries.append(paths)
+            if len(tries) <= failures:
+                raise PermissionError(13, "Permission denied")
+            real(*paths)
+
+        monkeypatch.setattr(os, name, fail_first)
+        (tmp_path / "new").write_text("new")
+        (tmp_path / "old").write_text("old")
+        ACTS[name](tmp_path / "new", tmp_path / "old")
+        return tries
+
+    return act
 
 
-def test_windows_is_asked_again_while_somebody_reads_the_file_to_delete(tmp_path, monkeypatch, windows):
-    (tmp_path / "old").write_text("old")
-    in_use(monkeypatch, "unlink", 3)
-    system.remove(tmp_path / "old")
-    assert not (tmp_path / "old").exists()
+@pytest.mark.parametrize("name", ACTS)
+def test_windows_is_asked_again_while_somebody_reads_the_file(tmp_path, windows, act, name):
+    assert len(act(name, 3)) == 4
+    assert not (tmp_path / "old").exists() or (tmp_path / "old").read_text() == "new"
 
 
-def test_a_file_in_use_for_long_is_given_up(tmp_path, monkeypatch, windows):
-    (tmp_path / "new").write_text("new")
-    in_use(monkeypatch, "replace", 1000)
+@pytest.mark.parametrize(("platform", "least"), [("win32", system.IN_USE_SECONDS), ("linux", 0)])
+def test_a_file_in_use_for_long_is_given_up_and_elsewhere_at_once(monkeypatch, act, platform, least):
+    monkeypatch.setattr(sys, "platform", platform)
     began = time.monotonic()
     with pytest.raises(PermissionError):
-        system.replace(tmp_path / "new", tmp_path / "old")
-    assert system.IN_USE_SECONDS <= time.monotonic() - began < system.IN_USE_SECONDS + 1
-
-
-def test_elsewhere_what_is_forbidden_is_not_asked_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "platform", "linux")
-    calls = in_use(monkeypatch, "replace", 1)
-    with pytest.raises(PermissionError):
-        system.replace(tmp_path / "new", tmp_path / "old")
-    assert len(calls) == 1
+        act("replace", 10_000)
+    assert least <= time.monotonic() - began < least + system.IN_USE_SECONDS
 
 
 @MODES
-def test_a_user_without_a_name_is_called_by_the_number():
-    assert system.user_name(0) == "root"
-    assert system.user_name(54321) == "54321"
-
-
-def test_on_windows_users_have_no_numbers_and_files_no_owner_to_change(tmp_path, windows):
+def test_a_user_without_a_name_is_called_by_the_number_and_windows_has_none(windows, monkeypatch):
     assert system.current_user() is None
-    file = tmp_path / "file"
-    file.touch()
-    before = file.stat()
-    descriptor = os.open(file, os.O_RDONLY)
-    system.change_owner(descriptor, 54321, 54321)
-    os.close(descriptor)
-    assert file.stat().st_uid == before.st_uid
+    monkeypatch.undo()
+    assert (system.user_name(0), system.user_name(54321)) == ("root", "54321")
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """Sets the limits of descriptors and the most that is granted; returns the soft limits that were asked for."""
+
+    def set_limits(soft, hard, granted=1 << 30):
+        asked = []
+
+        def set_soft(_, wanted):
+            if wanted[0] > granted:
+                raise ValueError("current limit exceeds maximum limit")
+            asked.append(wanted[0])
+
+        monkeypatch.setattr("resource.getrlimit", lambda _: (soft, hard))
+        monkeypatch.setattr("resource.setrlimit", set_soft)
+        return asked
+
+    return set_limits
 
 
 @LIMITS
 @pytest.mark.parametrize(
-    ("soft", "hard", "raised_to", "limit"),
+    ("soft", "hard", "raised", "limit"),
     [
-        (256, 4096, 1000, 1000),
-        (256, 512, 512, 512),
-        (1024, 4096, None, 1000),
-        (256, UNLIMITED, 1000, 1000),
-        (UNLIMITED, UNLIMITED, None, 1000),
+        (256, 4096, [1000], 1000),
+        (256, 512, [512], 512),
+        (1024, 4096, [], 1000),
+        (256, UNLIMITED, [1000], 1000),
+        (UNLIMITED, UNLIMITED, [], 1000),
     ],
 )
-def test_the_limit_of_descriptors_is_raised_as_far_as_wanted_and_allowed(monkeypatch, soft, hard, raised_to, limit):
-    raised = []
-    monkeypatch.setattr("resource.getrlimit", lambda _: (soft, hard))
-    monkeypatch.setattr("resource.setrlimit", lambda _, limits: raised.append(limits))
-    assert system.descriptor_limit(1000) == limit
-    assert raised == ([] if raised_to is None else [(raised_to, hard)])
+def test_the_limit_of_descriptors_is_raised_as_far_as_wanted_and_allowed(limits, soft, hard, raised, limit):
+    asked = limits(soft, hard)
+    assert (system.descriptor_limit(1000), asked) == (limit, raised)
 
 
 @LIMITS
-def test_a_limit_that_can_not_be_raised_stays(monkeypatch):
-    def refuse(*_):
-        raise ValueError("current limit exceeds maximum limit")
-
-    monkeypatch.setattr("resource.getrlimit", lambda _: (256, UNLIMITED))
-    monkeypatch.setattr("resource.setrlimit", refuse)
-    assert system.descriptor_limit(1000) == 256
-
-
-@LIMITS
-def test_where_more_is_not_granted_the_limit_of_an_old_macos_is_used(monkeypatch):
-    def set_limit(_, limits):
-        if limits[0] > 10_240:
-            raise ValueError("current limit exceeds maximum limit")
-
-    monkeypatch.setattr("resource.getrlimit", lambda _: (256, UNLIMITED))
-    monkeypatch.setattr("resource.setrlimit", set_limit)
+def test_a_limit_that_is_not_granted_stays_or_is_that_of_an_old_macos(limits):
+    limits(256, UNLIMITED, granted=0)
+    assert system.descriptor_limit(11_000) == 256
+    limits(256, UNLIMITED, granted=10_240)
     assert system.descriptor_limit(11_000) == 10_240
 
 
-def test_pieces_are_sent_as_one_everywhere(monkeypatch):
-    for platform in ("linux", "darwin", "win32"):
-        monkeypatch.setattr(sys, "platform", platform)
-        near, far = socket.socketpair()
-        with near, far:
-            assert system.send_together(near, [b"head ", memoryview(b"body")]) == 9
-            assert far.recv(100) == b"head body"
+@LIMITS
+@pytest.mark.parametrize(
+    ("hard", "expected"),
+    [(24, (4, 1)), (256, (96, 16)), (1024, (672, 112)), (4096, (3712, 128)), (1 << 20, (10_000, 128))],
+)
+def test_descriptors_are_shared_by_all(limits, monkeypatch, hard, expected):
+    limits(24, hard)
+    assert shares() == Shares(*expected)
+    monkeypatch.setattr(descriptors, "MOST_SOCKETS", 512)
+    assert shares().clients == min(510, expected[0]), "more than one call can wait for"
 
 
-def test_a_reader_that_is_gone_is_known_by_each_systems_error(monkeypatch):
-    invalid = OSError(22, "Invalid argument")
-    monkeypatch.setattr(sys, "platform", "linux")
+@LIMITS
+@pytest.mark.parametrize(("needed", "least"), [(18, 24), (OTHERS, 4 * OTHERS // 3 + 1)])
+def test_whatever_the_limit_no_part_takes_what_others_need(limits, needed, least):
+    """Serving needs 24, of which 18 are open from the start."""
+    for hard in range(least, 10_385):
+        limits(24, hard)
+        clients, senders = shares()
+        assert clients > 0 < senders
+        assert clients + EACH_SENDER * senders <= hard - needed
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_pieces_are_sent_as_one_and_a_reader_that_is_gone_is_known_everywhere(monkeypatch, platform):
+    monkeypatch.setattr(sys, "platform", platform)
+    near, far = socket.socketpair()
+    with near, far:
+        assert system.send_together(near, [b"head ", memoryview(b"body")]) == 9
+        assert far.recv(100) == b"head body"
     assert system.reader_is_gone(BrokenPipeError(32, "Broken pipe"))
-    assert not system.reader_is_gone(invalid)
-    monkeypatch.setattr(sys, "platform", "win32")
-    assert system.reader_is_gone(invalid)
+    assert system.reader_is_gone(OSError(22, "Invalid argument")) == (platform == "win32")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux drops requests to connect")
-@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
-def test_a_listener_that_ends_handshakes_keeps_those_that_are_done(family, host):
-    with socket.create_server((host, 0), family=family) as listener, socket.socket(family) as late:
-        with socket.create_connection(listener.getsockname()[:2]) as early:
-            system.end_handshakes(listener)
-            late.settimeout(0.3)
-            with pytest.raises(TimeoutError):
-                late.connect(listener.getsockname())
-            early.sendall(b"x")
-            accepted, _ = listener.accept()
-            with accepted:
-                assert accepted.recv(1) == b"x"
-        listener.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            listener.accept()
+@pytest.fixture
+def hang_ups():
+    """Sets what a hang-up does: pytest may run under nohup."""
+    number = getattr(signal, "SIGHUP", signal.SIGTERM)
+    before = signal.getsignal(number)
+    yield lambda handler: signal.signal(number, handler)
+    signal.signal(number, before)
 
 
-def test_a_listener_takes_connections_where_the_kernel_knows_no_filters(monkeypatch):
-    monkeypatch.setattr(system, "SO_ATTACH_FILTER", 9999)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        system.end_handshakes(listener)
-        socket.create_connection(listener.getsockname()).close()
+@pytest.mark.parametrize("number", system.STOP_SIGNALS)
+def test_a_stop_is_told_where_it_is_asked_for_and_nowhere_else(hang_ups, number):
+    hang_ups(signal.SIG_DFL)
+    before = signal.getsignal(number)
+    told = rf"^stopped by {signal.Signals(number).name}; nothing was written$"
+    with stop_signals_noted("nothing was written") as require_going:
+        require_going()
+        signal.raise_signal(number)
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(StartupError, match=told):
+            require_going()
+    assert signal.getsignal(number) is before
+    with pytest.raises(StartupError, match=told), stop_signals_noted("nothing was written", at_once=True):
+        signal.raise_signal(number)
+
+
+@HANG_UPS
+def test_a_terminal_that_is_closed_stops_nothing_where_that_is_ignored(hang_ups):
+    hang_ups(signal.SIG_IGN)
+    with stop_signals_noted("nothing was written") as require_going:
+        signal.raise_signal(signal.SIGHUP)
+        require_going()
+
+
+def test_only_who_waits_long_is_told_what_for(capsys):
+    with tell_if_slow("copying"):
+        pass
+    seen = []
+    with tell_if_slow("checking"):
+        wait_until(lambda: seen.append(capsys.readouterr().err) or any(seen))
+    assert "".join(seen) == "cardbeat: checking, please wait ...\n"

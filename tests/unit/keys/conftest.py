@@ -1,18 +1,25 @@
-"""The keys of a database, whose cache goes by a clock that only the test moves."""
+"""The keys of a database, cached by a clock that only the test moves."""
+
 
 import pytest
 
-from cardbeat.config import FREE
-from cardbeat.database import Database
+from cardbeat.config import FREE, UNLIMITED
 from cardbeat.keys.store import Keys
 from tests.support import FakeClock
 
 
 @pytest.fixture
-def monotonic() -> FakeClock:
+def monotonic():
     return FakeClock(0)
 
 
 @pytest.fixture
-def keys(database: Database, clock: FakeClock, monotonic: FakeClock) -> Keys:
-    return Keys(database, clock, {"free": FREE}, monotonic=monotonic)
+def open_keys(database, clock, monotonic):
+    """Opens the keys as a further process does, whose cache is empty."""
+    tiers = {"free": FREE, "unlimited": UNLIMITED}
+    return lambda over=database: Keys(over, clock, tiers, monotonic=monotonic)
+
+
+@pytest.fixture
+def keys(open_keys):
+    return open_keys()

@@ -16,7 +16,10 @@ def test_the_built_in_tiers_are_there_without_any_table(tmp_path):
 
 
 def test_what_a_tier_leaves_out_stays_as_in_the_operators_free(tmp_path):
-    tiers = load(tmp_path, "[plus]\nmax_checks = 500\n[free]\nmin_period_seconds = 60\nrenders_per_minute = 10\n")
+    tiers = load(
+        tmp_path,
+        "[plus]\nmax_checks = 500\n[free]\nmin_period_seconds = 60\nrenders_per_minute = 10\n",
+    )
     assert tiers["free"] == Tier(100, 60, 10)
     assert tiers["plus"] == Tier(500, 60, 10)
 
@@ -36,16 +39,8 @@ def test_a_key_of_a_tier_that_is_gone_is_held_to_free(tmp_path):
         ('[plus]\nrenders_per_minute = "9"', "renders_per_minute"),
         ("plus = 3", "plus"),
         ("['a b']\n", "a b"),
-        ("[plus", "not valid TOML"),
-        ("[plus]\nmax_checks = " + "9" * 5000, "not valid TOML"),
-        ("plus = " + "[" * 5000, "not valid TOML"),
     ],
 )
 def test_a_bad_file_is_refused_and_the_fault_named(tmp_path, text, named):
     with pytest.raises(StartupError, match=named):
         load(tmp_path, text)
-
-
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(StartupError, match=r"can't read .*none\.toml"):
-        tiers_from(tmp_path / "none.toml")

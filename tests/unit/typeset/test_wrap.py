@@ -1,87 +1,78 @@
-"""Words parted into lines."""
+"""Words divided into lines."""
 
 import random
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 
-from cardbeat.typeset.wrap import Length, Word, balanced, wrapped
+from cardbeat.typeset.wrap import Lines, Word, Words
+
+SEEDS = range(8)
 
 
-def words(*widths: float) -> list[Word]:
-    """Words of one grapheme each, with a space of 0.5 em behind them."""
-    return [Word(at, at + 1, width, width + 0.5) for at, width in enumerate(widths)]
+def words_of(*widths: float, costs: dict[int, float] | None = None) -> Words:
+    """Words of one grapheme each, and the costs of lines that end with some."""
+    given = costs or {}
+    return Words(
+        [Word(n, n + 1, em, em + 0.3, given.get(n, 0.0)) for n, em in enumerate(widths)]
+    )
+
+
+def spans(found: Lines | None) -> list[tuple[int, int]]:
+    return found.spans if found else []
 
 
 def test_a_line_holds_as_many_words_as_fit_without_the_space_at_its_end() -> None:
-    assert wrapped(words(1, 1, 1), 2.5) == [(0, 2), (2, 3)]
-    assert wrapped(words(1, 1, 1), 2.4) == [(0, 1), (1, 2), (2, 3)]
+    assert words_of(1, 1, 1, 5, 1).wrapped(2.3) == [(0, 2), (2, 3), (3, 4), (4, 5)]
 
 
-def test_a_word_that_is_too_wide_has_a_line_to_itself() -> None:
-    assert wrapped(words(1, 9, 1), 3) == [(0, 1), (1, 2), (2, 3)]
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_lines_are_more_equal_than_those_that_are_found(seed: int) -> None:
+    chance = random.Random(seed)
+    widths = [chance.uniform(0.9, 1.1) for _ in range(chance.randint(3, 9))]
+    words = words_of(*widths)
+    for count in (1, 2, 3):
+        found = words.by_sense(sum(widths) + 3, count)
+        ways = [(0, *ends, len(widths)) for ends in combinations(range(1, len(widths)), count - 1)]
+        assert found
+        assert len(found.spans) == count
+        assert unequal(widths, found.spans) == pytest.approx(
+            min(unequal(widths, list(pairwise(way))) for way in ways)
+        )
 
 
-def test_no_words_are_no_lines() -> None:
-    assert wrapped([], 3) == []
+def unequal(widths: list[float], lines: list[tuple[int, int]]) -> float:
+    return sum((sum(widths[start:end]) + 0.3 * (end - start - 1)) ** 2 for start, end in lines)
 
 
-def test_balanced_lines_are_as_many_and_of_similar_width() -> None:
-    assert wrapped(words(1, 1, 1, 1), 4) == [(0, 3), (3, 4)]
-    assert balanced(words(1, 1, 1, 1), 4, 2) == [(0, 2), (2, 4)]
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lines_do_not_depend_on_the_widths_asked_before(seed: int) -> None:
+    chance = random.Random(seed)
+    widths = [chance.uniform(0.5, 3) for _ in range(12)]
+    costs = {n: chance.choice((-1.0, 0.0, 3.0)) for n in range(12)}
+    words = words_of(*widths, costs=costs)
+    for _ in range(40):
+        asked = chance.uniform(3, 30), chance.randint(1, 5)
+        assert words.by_sense(*asked) == words_of(*widths, costs=costs).by_sense(*asked)
 
 
-def test_the_sum_of_squares_decides_not_the_widest_line() -> None:
-    assert balanced(words(3, 3, 3, 3, 3, 1), 12, 2) == [(0, 3), (3, 6)]
+def test_lines_are_no_wider_than_asked() -> None:
+    found = words_of(2, 2, 2, 2).by_sense(4.3, 2)
+    assert found == Lines([(0, 2), (2, 4)], 4.3, found.cost if found else 0)
+    assert words_of(2, 2, 2, 2).by_sense(4.29, 2) is None
+    assert words_of(3, 1).by_sense(2, 2) is None
 
 
-def test_lines_end_rather_where_it_does_no_harm() -> None:
-    whole = [Word(0, 1, 5, 5.5), Word(1, 2, 3, 3, penalty=0.1), Word(2, 3, 3, 3)]
-    assert balanced(whole, 12, 2) == [(0, 1), (1, 3)]
+@pytest.mark.parametrize(
+    ("cost", "ends"), [(0.0, [(0, 2), (2, 4)]), (2.0, [(0, 2), (2, 4)]), (3.0, [(0, 1), (1, 4)])]
+)
+def test_a_bad_end_is_worse_than_a_short_line(
+    cost: float, ends: list[tuple[int, int]]
+) -> None:
+    assert spans(words_of(2, 2, 2, 2, costs={1: cost, 2: 0.1}).by_sense(8, 2)) == ends
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_no_other_lines_are_less_ragged(seed: int) -> None:
-    numbers = random.Random(seed)
-    some = words(*(numbers.choice((1, 2, 3, 5)) for _ in range(9)))
-    width = numbers.uniform(6, 14)
-    count = len(wrapped(some, width))
-    every = [[*zip((0, *ends), (*ends, 9), strict=True)] for ends in combinations(range(1, 9), count - 1)]
-    fitting = [spans for spans in every if all(line_width(some, span) <= width for span in spans)]
-    unseen = 0.005 * count * (sum(word.full_em for word in some) / count) ** 2
-    assert raggedness(some, balanced(some, width, count)) <= min(raggedness(some, s) for s in fitting) + unseen
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_length_that_may_not_stand_does_not(seed: int) -> None:
-    numbers = random.Random(seed)
-    some = words(*(numbers.choice((1, 2, 3, 5)) for _ in range(9)))
-    for width in (2.0, 4.9, 5.0, *(numbers.uniform(5, 20) for _ in range(20))):
-        spans = wrapped(some, width)
-        stands = all(line_width(some, span) <= width for span in spans)
-        least = next((lines for lines in range(1, 10) if Length.of(some).may_stand(width, lines)), None)
-        assert not stands or (least is not None and least <= len(spans))
-
-
-def test_a_word_wider_than_a_line_does_not_stand_in_any_number_of_lines() -> None:
-    assert not Length.of(words(1, 9, 1)).may_stand(8.9, 100)
-    assert Length.of(words(1, 9, 1)).may_stand(9, 3)
-
-
-def test_words_twice_as_long_as_a_line_need_more_than_two_of_them() -> None:
-    assert not Length.of(words(4, 4, 4, 4)).may_stand(8, 1)
-    assert not Length.of(words(4, 4, 4, 4, 4)).may_stand(8.5, 2)
-    assert Length.of(words(4, 4, 4, 4)).may_stand(8.5, 2)
-
-
-def test_of_lines_that_are_as_ragged_the_first_is_the_longest() -> None:
-    assert balanced(words(3, 3, 3), 7, 2) == [(0, 2), (2, 3)]
-    assert balanced(words(3.01, 3, 3.02), 7, 2) == [(0, 2), (2, 3)]
-
-
-def line_width(some: list[Word], span: tuple[int, int]) -> float:
-    return sum(word.full_em for word in some[span[0] : span[1]]) - 0.5
-
-
-def raggedness(some: list[Word], spans: list[tuple[int, int]]) -> float:
-    return sum(line_width(some, span) ** 2 for span in spans)
+def test_a_good_end_is_worth_lines_that_differ_a_little() -> None:
+    words = words_of(3, 1, 2, 2)
+    assert spans(words.by_sense(8, 2)) == [(0, 2), (2, 4)]
+    assert spans(words_of(3, 1, 2, 2, costs={0: -1.0}).by_sense(8, 2)) == [(0, 1), (1, 4)]

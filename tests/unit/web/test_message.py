@@ -1,42 +1,42 @@
-"""JSON as it is written and read, and headers that are lists."""
-
-import json
-import re
-from collections.abc import Iterator
-from types import SimpleNamespace
+"""JSON as it is written and read, heads of answers, and headers that are lists."""
 
 import pytest
 
-from cardbeat.errors import Invalid
-from cardbeat.web import message
-from cardbeat.web.message import Request, json_bytes, json_page
+from cardbeat.web.message import Request, Response, header_lines
 
 
-@pytest.mark.parametrize("items", [[], [{"a": 1}], [{"name": 'ä "quoted" \U0001f600'}, {"b": None, "c": [True, 0.5]}]])
-def test_a_page_is_written_as_the_same_in_one_piece(items: list[dict[str, object]]) -> None:
-    assert json_page("checks", iter(items), {"next": "a"}) == json_bytes({"checks": items, "next": "a"})
-    assert json.loads(json_page("checks", items, {"next": None})) == {"checks": items, "next": None}
+def request(body=b"", **headers):
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Request("POST", "/", "/", "", headers, body)
 
 
-def test_a_body_is_read_only_as_far_as_it_is_nested_too_deeply(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = []
-    found = message._NESTING.finditer
-
-    def noted(text: str) -> Iterator[re.Match[str]]:
-        for match in found(text):
-            read.append(match)
-            yield match
-
-    monkeypatch.setattr(message, "_NESTING", SimpleNamespace(finditer=noted))
-    request = Request(
-        "POST", "/", "/", "", {"content-type": "application/json"}, b"[" * 60_000, "192.0.2.1", "192.0.2.1", "x"
-    )
-    with pytest.raises(Invalid, match="nested too deeply"):
-        request.json_object(())
-    assert len(read) == 17
-
-
-def test_of_a_list_of_thousands_of_tags_the_first_are_read() -> None:
+def test_of_a_list_of_thousands_of_tags_the_first_are_read():
     tags = [f'"{number}"' for number in range(9_000)]
-    request = Request("GET", "/", "/", "", {"if-none-match": ", ".join(tags)}, b"", "192.0.2.1", "192.0.2.1", "x")
-    assert [request.names_tag("if-none-match", tag) for tag in (tags[0], tags[31], tags[40])] == [True, True, False]
+    asked = request(if_none_match=", ".join(tags))
+    found = [asked.names_tag("if-none-match", tag) for tag in (tags[0], tags[31], tags[40])]
+    assert found == [True, True, False]
+
+
+def test_a_response_has_its_length_and_one_empty_line():
+    assert header_lines(Response(200, b"body", {"ETag": '"1"'})) == (
+        b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        b'ETag: "1"\r\nContent-Length: 4\r\n\r\n'
+    )
+
+
+def test_a_response_may_be_kept_where_it_says_so():
+    lines = header_lines(Response(200, b"", {"Cache-Control": "public"}))
+    assert lines.count(b"Cache-Control") == 1
+    assert b"Cache-Control: public\r\n" in lines
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_a_response_that_can_have_no_body_states_no_length(status):
+    assert b"Content-Length" not in header_lines(Response(status))
+
+
+@pytest.mark.parametrize("value", ["a\r\nSet-Cookie: b", "a\nb", "a\rb", "\r\n\r\n"])
+def test_a_header_can_not_break_out_of_its_line(value):
+    for headers in ({"Location": value}, {value: "a"}):
+        with pytest.raises(ValueError, match="line end"):
+            header_lines(Response(200, b"", headers))

@@ -26,25 +26,11 @@ def test_every_package_brings_its_licence() -> None:
 def test_every_subset_has_a_file_in_each_weight() -> None:
     names = {file.name for file in FOLDER.iterdir()}
     for subset in SUBSETS.values():
-        assert {subset.file(weight) for weight in subset.weights} <= names
-        assert len({subset.file(weight) for weight in subset.weights}) == len(subset.weights)
-
-
-def test_the_index_tells_how_long_each_file_is() -> None:
-    for subset in SUBSETS.values():
-        assert subset.lengths == tuple(len((FOLDER / subset.file(weight)).read_bytes()) for weight in subset.weights)
+        assert {subset.path(weight) for weight in subset.weights} <= names
+        assert len({subset.path(weight) for weight in subset.weights}) == len(subset.weights)
 
 
 def test_a_weight_that_is_not_there_is_drawn_in_the_nearest() -> None:
     hebrew, lisu = SUBSETS["sans-hebrew"], SUBSETS["sans-lisu"]
-    assert (hebrew.file(500), hebrew.file(600)) == ("sans-hebrew-400.ttf.gz", "sans-hebrew-700.ttf.gz")
-    assert lisu.file(800) == "sans-lisu-400.ttf.gz"
-
-
-def test_a_subset_covers_the_ranges_of_the_index() -> None:
-    hebrew = SUBSETS["sans-hebrew"]
-    assert hebrew.covers("א")
-    assert hebrew.covers("ת")
-    assert not hebrew.covers("\u05eb")
-    assert not hebrew.covers("\u0627")
-    assert not hebrew.covers("\U0010ffff")
+    assert (hebrew.path(500), hebrew.path(600)) == ("sans-hebrew-400.ttf.gz", "sans-hebrew-700.ttf.gz")
+    assert lisu.path(800) == "sans-lisu-400.ttf.gz"

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from cardbeat.resources import read_text
-from cardbeat.typeset.unicode.clusters import clean, clean_for_lines, clusters
+from cardbeat.files import read_text
+from cardbeat.typeset.unicode.clusters import clean, clusters
 from tests.bench.hostile_texts import ENDLESS, endless
 
 
@@ -32,34 +32,22 @@ def test_white_space_of_any_kind_is_one_space() -> None:
 
 
 def test_what_is_never_drawn_is_dropped() -> None:
-    assert clean("a\x00\x1b\u202e\u2066\u00ad\ufeff\U000e0001b\u2069") == "ab"
-
-
-def test_embeddings_and_overrides_are_dropped_before_a_text_is_ordered() -> None:
-    assert clean_for_lines("\u202aa\u202bb\u202cc\u202dd\u202ee") == "abcde"
+    assert clean("a\x00\x1b\u202a\u202c\u202e\u2066\u00ad\ufeff\U000e0001b\u2069") == "ab"
 
 
 def test_surrogates_become_the_replacement_character() -> None:
     assert clean("a\ud800b") == "a\ufffdb"
 
 
-def test_latin_ligatures_become_their_letters() -> None:
-    assert clean("ﬁnd ﬂow") == "find flow"
-
-
 def test_a_phrase_in_one_character_is_spelt_out() -> None:
     assert clean("\ufdfd").startswith("بسم الله")
-
-
-def test_a_stack_of_marks_is_cut() -> None:
-    assert max(map(len, clusters(clean("o" + "\u0336" * 500 + "k")))) <= 4
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_a_grapheme_without_end_is_cut_into_several_or_loses_its_end(kind: str) -> None:
     text = clean(endless(random.Random(2), kind, 2_000))
-    assert max(map(len, clusters(text))) <= 32
-    assert "".join(clusters(text[:32])) == text[:32]
+    assert max(map(len, clusters(text))) <= 12
+    assert "".join(clusters(text[:12])) == text[:12]
 
 
 def test_every_emoji_is_one_grapheme_and_far_from_the_longest() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.typeset.unicode.han import language_of
+from cardbeat.typeset.unicode.han import language_of, small_words
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,6 @@ from cardbeat.typeset.unicode.han import language_of
         ("plain", "zh-Hans"),
         ("東京", "ja"),
         ("直木賞", "ja"),
-        ("台北市政府", "zh-Hant"),
-        ("香港", "zh-Hant"),
         ("經濟部", "zh-Hant"),
         ("佢哋喺度食嘢㗎", "zh-Hant"),
         ("朱镕基与陶喆：王珺、李赟", "zh-Hans"),
@@ -29,9 +27,19 @@ def test_the_text_tells_whose_han_shapes_it_wants(text: str, language: str) -> N
     assert language_of(text) == language
 
 
-def test_a_text_that_can_not_tell_takes_the_given_language() -> None:
-    assert language_of("田中", "ja") == "ja"
-    assert language_of("한국", "ja") == "ko"
+def test_a_language_tag_decides() -> None:
+    tags = {"ja": "ja", "JA-jp": "ja", "zh-TW": "zh-Hant", "zh-Hant-HK": "zh-Hant", "zh": "zh-Hans", "ko": "ko"}
+    assert {tag: language_of("骨直", tag) for tag in tags} == tags
+
+
+def test_a_tag_of_another_language_leaves_the_guess() -> None:
+    assert language_of("かな", "de") == language_of("かな", "xx") == "ja"
+
+
+@pytest.mark.parametrize(("text", "tag", "word"), [("Rust vs. Go in 2026: a comparison", "", "a"), ("Die Zukunft der Stadt", "", "der"), ("Die hard", "de-AT", "die"), ("Кофе в зёрнах", "", "в")])
+def test_small_words_are_those_of_the_language(text: str, tag: str, word: str) -> None:
+    assert word in small_words(text, tag)
+    assert not small_words(text, "ja")
 
 
 @pytest.mark.parametrize(
@@ -42,12 +50,12 @@ def test_a_text_that_can_not_tell_takes_the_given_language() -> None:
         ("example.tw.", "zh-Hant"),
         ("EXAMPLE.HK", "zh-Hant"),
         ("example.cn", "zh-Hans"),
-        ("example.com", "ja"),
+        ("example.com", "zh-Hans"),
         ("jp", "ja"),
     ],
 )
 def test_the_country_of_the_domain_decides_where_the_characters_leave_it_open(domain: str, language: str) -> None:
-    assert language_of("直木", domain=domain) == ("zh-Hans" if domain in ("example.com", "jp") else language)
+    assert language_of("直木", domain=domain) == language
 
 
 def test_characters_that_a_country_does_not_write_outweigh_its_domain() -> None:

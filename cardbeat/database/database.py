@@ -1,0 +1,355 @@
+"""What the rest of the program may ask of a database, and what both engines share.
+
+One thread makes all writes in groups, because a commit costs a sync of the disk. What comes during
+a commit is the next group: up to `MOST_PINGS` pings, one of each client in turn, and then up to
+`MOST_OTHERS` other writes in their order. So a single client waits for one commit, and 256 clients
+share one.
+
+Pings are many and equal, so neighbours with the same work are made by one call. A write that fails
+undoes only itself: if a call for several pings fails, each is made alone.
+"""
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, Protocol, TypeVar
+
+from cardbeat.errors import MaybeDone, Unavailable
+from cardbeat.host.disk import Reserve
+from cardbeat.jobs.background import has_ended, start_thread
+from cardbeat.jobs.fair_queue import FairQueue
+from cardbeat.jobs.future import Future
+from cardbeat.log import Seldom
+
+log = logging.getLogger(__name__)
+
+READERS: Final = 8
+MOST_PINGS: Final = 256
+MOST_OTHERS: Final = 16
+
+
+class Row(Protocol):
+    """One row of a result: its values in order. `row[n]` and `row["name"]` give one of them."""
+
+    def __getitem__(self, column: Any, /) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def keys(self) -> list[str]: ...
+
+
+class Cursor(Protocol):
+    """The rows that a statement found. Read them before the next statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the statement changed."""
+
+    def fetchone(self) -> Any:
+        """The next `Row`, None after the last."""
+
+    def fetchall(self) -> list[Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Transaction(Protocol):
+    """A connection of an engine's driver, while a write or a read uses it."""
+
+    def execute(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = (), /) -> Cursor:
+        """Run one statement, in the SQL that both engines understand.
+
+        Values are `?` in order or `:name`, never both in one statement. Only one engine takes
+        scalar `max` and `min` (use `CASE`), `iif`, `IS NOT ?`, a subquery in FROM without a name,
+        and a column of parameters that may all be NULL without a `CAST`.
+        """
+
+
+class Lease(Protocol):
+    """Held by one process at a time, of all that have the database open: it sweeps and sends."""
+
+    def take(self) -> bool:
+        """Take the lease if it is free, renew it if this process holds it; whether it does now.
+
+        Call it once a second. Raises `Unavailable` if the database does not tell.
+        """
+
+    def held(self) -> bool:
+        """Whether this process holds the lease, without asking the database."""
+
+    def release(self) -> None:
+        """Free the lease for other processes. This one can't take it again."""
+
+    def confirm(self, transaction: Transaction) -> None:
+        """Keep others from taking the lease until the transaction ends.
+
+        Raises `LeaseLost` if another process has it.
+        """
+
+
+Item = TypeVar("Item")
+T = TypeVar("T")
+
+
+class Write(Future[T]):
+    """One write, settled by the writer's thread when it is on disk or has failed.
+
+    `work` gets the items of several writes and returns a result for each. `value` and `error` may
+    change until it is settled: a transaction may be made again.
+    """
+
+    __slots__ = ("error", "is_ping", "item", "stores", "value", "work")
+
+    def __init__(
+        self,
+        work: Callable[[Any, list[Any]], Sequence[T]],
+        item: object = None,
+        *,
+        is_ping: bool = False,
+        stores: bool = False,
+    ) -> None:
+        super().__init__()
+        self.work = work
+        self.item = item
+        self.is_ping = is_ping
+        self.stores = stores
+        self.value: T
+        self.error: BaseException | None = None
+
+    def tell(self) -> None:
+        error = self.error
+        if self.is_ping and isinstance(error, MaybeDone):
+            # A ping may be sent again, whether the first one was stored or not.
+            error = Unavailable("database_unavailable")
+        try:
+            if error is None:
+                self.set_result(self.value)
+            else:
+                self.set_error(error)
+        except Exception:
+            # A callback has a defect. The writer's thread must go on.
+            log.exception("what was written could not be told")
+
+
+class Database(ABC):
+    """Many readers, and one writer. Any thread may use it. An engine says how to read and commit.
+
+    An engine calls the constructor last: it starts the writer's thread.
+    """
+
+    fence: Lease | None = None
+    """The lease, where several machines share the database. None for a file."""
+
+    def __init__(self, folder_reserve: Reserve) -> None:
+        self.reserve = folder_reserve
+        """Whether the disk of the data folder has room for anything new."""
+        self.ping_listeners: list[Callable[[list[Any]], None]] = []
+        """Called in the writer's thread with the results of pings that a commit stored."""
+        self.pings_refused = False
+        """Set when pings could not be stored because a commit failed. The sweep clears it."""
+        self._told = Seldom(log)
+        self._idle: queue.LifoQueue[Any] = queue.LifoQueue()
+        for _ in range(READERS):
+            self._idle.put(None)
+        # Used under the condition's lock.
+        self._changed = threading.Condition()
+        self._pings = FairQueue[Write[Any]]()
+        self._others = deque[Write[Any]]()
+        self._is_closing = False
+        self._is_closed = False
+        # Used by the writer's thread.
+        self._failed_at: float | None = None
+        self._thread = threading.Thread(target=self._run, name="database-writer", daemon=True)
+        start_thread(self._thread)
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """A connection that can't write, for a few statements. Do not hold it during network I/O.
+
+        Raises `Unavailable` if the database can't be read.
+        """
+        connection = self._idle.get()
+        try:
+            with self._errors("read"):
+                if connection is None or not self._is_usable(connection):
+                    connection = self._connect_reader()
+                yield connection
+        finally:
+            self._idle.put(connection)
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction and return its result once that is on disk.
+
+        `work` must be quick: other writes share its commit. It may be called again, so it must be
+        repeatable. What it raises undoes its own changes only, and is raised here. Raises
+        `Unavailable` if the database can't be written or is being closed, `MaybeDone` if it may
+        have been written.
+        """
+        write: Write[T] = Write(lambda connection, _: (work(connection),))
+        with self._changed:
+            self._require_open()
+            self._others.append(write)
+            self._changed.notify()
+        return write.wait()
+
+    def create(self, work: Callable[[Transaction], T]) -> T:
+        """As `write`, for what is new or longer. `Unavailable` also while the disk is low."""
+        self.reserve.require()
+        return self.write(work)
+
+    def write_ping(
+        self,
+        work: Callable[[Transaction, list[Item]], Sequence[T]],
+        item: Item,
+        client: str,
+        *,
+        stores: bool = True,
+    ) -> Future[T]:
+        """As `write`, without waiting. `work` gets the items of many pings that wait for it.
+
+        It returns a result for each item, in their order. If it raises, it is called for each item
+        alone. A ping may be sent again, so its result never raises `MaybeDone`, but `Unavailable`.
+        """
+        write = Write(work, item, is_ping=True, stores=stores)
+        with self._changed:
+            self._require_open()
+            self._pings.put(client, write)
+            self._changed.notify()
+        return write
+
+    @abstractmethod
+    def clock(self) -> float:
+        """The Unix time, the same for all that have the database open. Never waits."""
+
+    @abstractmethod
+    def lease(self) -> Lease:
+        """The lease. Raises `StartupError` if there can be none."""
+
+    @abstractmethod
+    def lock(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> None:
+        """Keep others from changing the rows that a SELECT finds, until this transaction has ended.
+
+        The rows are locked in its order. To change several rows of `checks`, lock them by `seq`
+        first: then no two transactions wait for each other.
+        """
+
+    @abstractmethod
+    def lock_free(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> list[Any]:
+        """As `lock`, only for rows that are not locked yet; returns the first column of each."""
+
+    def close(self, seconds: float | None = None) -> bool:
+        """Make all writes that were taken, then close all connections.
+
+        Returns False, with none closed, if that takes longer than these seconds.
+        """
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+        if not has_ended(self._thread, seconds):
+            return False
+        if self._is_closed:
+            return True
+        self._is_closed = True
+        with contextlib.suppress(queue.Empty):
+            while True:
+                connection = self._idle.get_nowait()
+                if connection is not None:
+                    connection.close()
+        self._close_writer()
+        return True
+
+    @abstractmethod
+    def _connect_reader(self) -> Any: ...
+
+    def _is_usable(self, connection: Any) -> bool:
+        return True
+
+    @abstractmethod
+    def _errors(self, deed: str) -> AbstractContextManager[None]:
+        """Translates the engine's errors and logs them. `deed` is what the database can't do."""
+
+    def _parts(self, group: list[Write[Any]]) -> list[list[Write[Any]]]:
+        """The parts of a group that are one transaction each."""
+        return [group]
+
+    @abstractmethod
+    def _commit(self, group: list[Write[Any]]) -> None:
+        """Make the writes of a group in one transaction. Sets the value or error of each.
+
+        What it raises fails all of them.
+        """
+
+    @abstractmethod
+    def _close_writer(self) -> None: ...
+
+    def _require_open(self) -> None:
+        if self._is_closing:
+            raise Unavailable("stopping")
+
+    def _run(self) -> None:
+        while group := self._next_group():
+            for part in self._parts(group):
+                self._write(part)
+                for write in part:
+                    write.tell()
+                try:
+                    self._tell_listeners(part)
+                except Exception:
+                    log.exception("what pings have changed could not be told")
+
+    def _next_group(self) -> list[Write[Any]]:
+        """Wait for writes, and return those of the next group; none at the end."""
+        group: list[Write[Any]] = []
+        with self._changed:
+            while not self._pings.count and not self._others and not self._is_closing:
+                self._changed.wait()
+            while len(group) < MOST_PINGS and (taken := self._pings.take()):
+                group.append(taken[1])
+            most = min(MOST_OTHERS, len(self._others))
+            group.extend(self._others.popleft() for _ in range(most))
+        return group
+
+    def _write(self, group: list[Write[Any]]) -> None:
+        began = time.monotonic()
+        try:
+            self._commit(group)
+        except BaseException as error:
+            for write in group:
+                write.error = error
+            if isinstance(error, Unavailable):
+                self.pings_refused |= any(write.stores for write in group)
+                self._failed_at = self._failed_at or began
+        else:
+            if self._failed_at is not None:
+                seconds = time.monotonic() - self._failed_at
+                log.warning("the database can be written again; for %d s it could not", seconds)
+                self._failed_at = None
+
+    def _tell_listeners(self, group: list[Write[Any]]) -> None:
+        # The result None means that there is no such check.
+        stored = [
+            write.value
+            for write in group
+            if write.stores and write.error is None and write.value is not None
+        ]
+        if stored:
+            for listener in self.ping_listeners:
+                listener(stored)
+
+
+def by_work(group: list[Write[Any]]) -> list[list[Write[Any]]]:
+    """The writes of a group that one call can make: neighbours with the same work."""
+    return [list(neighbours) for _, neighbours in groupby(group, attrgetter("work"))]
+
+
+def make_together(connection: Transaction, writes: list[Write[Any]]) -> None:
+    """Make writes with the same work by one call, and set their values."""
+    values = writes[0].work(connection, [write.item for write in writes])
+    for write, value in zip(writes, values, strict=True):
+        write.value = value
+        write.error = None

@@ -1,0 +1,85 @@
+"""The lease on a row: one process holds it, of all that share the database on any machine.
+
+The clock of the database counts, which all machines share. The holder notes every 2 s that it holds
+the lease for 10 s from now, and relies on it for 8 s by its own monotonic clock. Example: a node is
+killed that has renewed the lease at 12:00:00; another one takes it at 12:00:10.
+"""
+
+import logging
+import secrets
+import time
+from contextlib import suppress
+from math import inf
+from typing import Final
+
+from cardbeat.clock import Clock
+from cardbeat.database.database import Database, Transaction
+from cardbeat.errors import LeaseLost, Unavailable
+
+log = logging.getLogger(__name__)
+
+TERM_SECONDS: Final = 10.0
+"""A lease that was not renewed for this long is free."""
+HELD_SECONDS: Final = 0.8 * TERM_SECONDS
+RENEWAL_SECONDS: Final = 0.2 * TERM_SECONDS
+
+_IS_FREE: Final = "leases.holder = :holder OR leases.until NOT BETWEEN :now AND :latest"
+"""A lease that ends later than two terms from now was taken before the clock was set back."""
+_TAKE: Final = (
+    "INSERT INTO leases (name, holder, until) VALUES ('monitor', :holder, :until)"
+    " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until"
+    f" WHERE {_IS_FREE} RETURNING holder"
+)
+_LOOK: Final = f"SELECT {_IS_FREE} FROM leases WHERE name = 'monitor'"
+_CONFIRM: Final = "UPDATE leases SET until = until WHERE name = 'monitor' AND holder = ?"
+_RELEASE: Final = "UPDATE leases SET until = 0 WHERE name = 'monitor' AND holder = ?"
+
+
+class RowLease:
+    """The `Lease` of a PostgreSQL database. One thread takes and releases it."""
+
+    def __init__(self, database: Database, monotonic: Clock = time.monotonic) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._holder = secrets.token_hex(16)
+        # Written by the thread that takes the lease, read by any.
+        self._renewed_at = -inf
+
+    def take(self) -> bool:
+        now = self._monotonic()
+        if now < self._renewed_at + RENEWAL_SECONDS:
+            return True
+        is_ours = False
+        if self._is_free():
+            is_ours = self._database.write(self._take)
+        elif self._renewed_at != -inf:
+            log.warning("another server sends alerts now: this one did not renew its lease in time")
+        self._renewed_at = now if is_ours else -inf
+        return is_ours
+
+    def held(self) -> bool:
+        return self._monotonic() < self._renewed_at + HELD_SECONDS
+
+    def confirm(self, transaction: Transaction) -> None:
+        if not transaction.execute(_CONFIRM, (self._holder,)).rowcount:
+            raise LeaseLost
+
+    def release(self) -> None:
+        self._renewed_at = -inf
+        # If the database can't be written, the lease ends by itself.
+        with suppress(Unavailable):
+            self._database.write(lambda it: it.execute(_RELEASE, (self._holder,)).rowcount)
+
+    def _is_free(self) -> bool:
+        """Ask before a write: a node without the lease writes nothing."""
+        with self._database.read() as connection:
+            row = connection.execute(_LOOK, self._values()).fetchone()
+        return row is None or bool(row[0])
+
+    def _take(self, transaction: Transaction) -> bool:
+        return transaction.execute(_TAKE, self._values()).fetchone() is not None
+
+    def _values(self) -> dict[str, object]:
+        now = self._database.clock()
+        latest = now + 2 * TERM_SECONDS
+        return {"holder": self._holder, "now": now, "until": now + TERM_SECONDS, "latest": latest}

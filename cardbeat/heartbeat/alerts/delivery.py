@@ -1,0 +1,402 @@
+"""Delivery of the stored alerts: one thread picks what is due, others post it.
+
+Of all processes with the same database only the holder of the lease picks, so no alert is sent
+twice at once. Nothing is remembered but the posts that run, and what limits them (`limits`).
+"""
+
+import contextlib
+import logging
+import math
+import random
+import re
+import threading
+import time
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from itertools import islice
+
+from cardbeat.clock import Clock
+from cardbeat.config import TIERS, Tier
+from cardbeat.database import Transaction
+from cardbeat.errors import Refusal, Unavailable
+from cardbeat.heartbeat.alerts.limits import SENDERS, Limits, Postponed, Run
+from cardbeat.heartbeat.alerts.message import Outcome, signed_headers
+from cardbeat.heartbeat.alerts.outbox import Due, Outbox, Queue
+from cardbeat.heartbeat.alerts.recording import HURRIED_SECONDS
+from cardbeat.heartbeat.alerts.results import Message, Result
+from cardbeat.heartbeat.alerts.retries import verdict
+from cardbeat.jobs.background import has_ended, start_thread
+from cardbeat.log import cut
+
+log = logging.getLogger(__name__)
+
+Post = Callable[[str, Mapping[str, str], bytes, Run], Outcome]
+"""Sends a body with headers to a URL and returns the outcome. Raises `Postponed`."""
+
+RUN = 8
+"""Most alerts of one key to one host that a sender takes at once."""
+RUN_SECONDS = 0.5
+"""A sender begins no further alert of its run after this time."""
+CANDIDATES = 256
+"""Due alerts of a queue that one read finds, beside those that are being posted."""
+RESULTS = 200
+"""Most results that are stored in one write."""
+RETRIED = {"pending": "retried"}
+TURNS = 10_000
+"""Most queues of which it is remembered when they were served."""
+POLL_SECONDS = 1.0
+"""Interval of looking for due alerts, and at the lease."""
+BLOCKED_SECONDS = 1.0
+"""Interval of looking for due alerts while some may not begin yet."""
+PAUSE_SECONDS = 0.01
+"""Shortest pause between two rounds: so results share a commit."""
+PICK_SECONDS = 0.05
+"""Longest time of beginning posts, until results are stored and new alerts are looked for."""
+SCANS = 10
+"""A pause lasts at least as many times as long as the look for queues took: with an old snapshot
+open, PostgreSQL reads past the entries of all that was delivered since."""
+REPAIR_SECONDS = 600.0
+TROUBLE_SECONDS = 5.0
+"""Pause after the database could not be used, or there was no thread or descriptor."""
+ABANDONED_SECONDS = 0.25
+"""Time for the thread to end after a stop that did not wait for all posts."""
+
+_BROKEN = Outcome(error="The alert could not be sent; the server's log says why.")
+
+
+class Delivery:
+    """Delivers until `stop`. `monotonic` is a clock that only goes forward.
+
+    `post` makes one attempt. `tiers` has the limits of keys. `senders` is the most posts at once.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        post: Post,
+        clock: Clock,
+        monotonic: Clock = time.monotonic,
+        *,
+        tiers: Mapping[str, Tier] = TIERS,
+        poll_seconds: float = POLL_SECONDS,
+        trouble_seconds: float = TROUBLE_SECONDS,
+        senders: int = SENDERS,
+    ) -> None:
+        self._outbox = outbox
+        self._post = post
+        self._clock = clock
+        self._monotonic = monotonic
+        self._poll_seconds = poll_seconds
+        self._trouble_seconds = trouble_seconds
+        # Written by the delivery's thread; any thread may read it.
+        self._totals: Counter[str] = Counter(delivered=0, retried=0, failed=0)
+        # Used by the delivery's thread alone.
+        self._turns: dict[Queue, int] = {}
+        """The number of the last run of each queue."""
+        self._runs = 0
+        self._repair_at = -math.inf
+        self._pause_seconds = 0.0
+        self._look_at = -math.inf
+        """When the next round begins at the latest."""
+        # All below are used under this lock only.
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        self._has_work = threading.Condition(lock)
+        self._limits = Limits(lock, tiers, monotonic, senders)
+        self._has_news = False
+        self._stopping = False
+        self._abandoned = False
+        self._pick_at = -math.inf
+        """When posts may begin again after trouble."""
+        self._running: set[Run] = set()
+        self._waiting: deque[Run] = deque()
+        """Those of the running ones that no sender has taken yet."""
+        self._senders = 0
+        self._taken: dict[int, tuple[str, bool]] = {}
+        """The check of each alert that is in a run, or whose result is not stored yet, by `seq`."""
+        self._results: deque[Result] = deque()
+        self._thread = threading.Thread(target=self._deliver, name="alerts", daemon=True)
+
+    def start(self) -> None:
+        """Begin to deliver. Raises `StartupError` if the lease can't be used or without threads."""
+        self._lease = self._outbox.database.lease()
+        start_thread(self._thread)
+
+    def wake(self) -> None:
+        """Note that alerts became due, or that there is a result."""
+        with self._changed:
+            self._has_news = True
+            self._changed.notify()
+
+    def begin_stop(self) -> None:
+        """Begin no more posts. The thread ends after the running ones."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+            self._has_work.notify_all()
+
+    def stop(self, seconds: float) -> bool:
+        """Begin no more posts, and wait at most `seconds` until the running ones are stored.
+
+        False if the thread has not ended, because it waits for the database.
+        """
+        self.begin_stop()
+        if not self._thread.is_alive():
+            return True
+        self._thread.join(seconds)
+        with self._changed:
+            self._abandoned = True
+            self._changed.notify()
+        return has_ended(self._thread, ABANDONED_SECONDS)
+
+    def totals(self) -> dict[str, int]:
+        """Attempts since the start by their result: delivered, retried, failed."""
+        return dict(self._totals)
+
+    def oldest_due_seconds(self) -> float:
+        """Seconds that the oldest due alert has waited; 0 if none is due. Raises `Unavailable`."""
+        due_at = self._outbox.oldest_due_at()
+        return 0.0 if due_at is None else max(0.0, self._clock() - due_at)
+
+    # The delivery's thread.
+
+    def _deliver(self) -> None:
+        """Go round until a stop. No error ends this thread: it is logged, and it goes on."""
+        while self._wait():
+            try:
+                self._round()
+            except Exception as error:
+                _log_trouble(error)
+                self._pause_seconds = self._trouble_seconds
+                self._look_at = -math.inf
+        with self._changed:
+            if not self._running:
+                # A post that still runs keeps the lease until the process ends.
+                self._lease.release()
+
+    def _wait(self) -> bool:
+        """Pause, and then wait until there is something to do. False at the end of delivery."""
+        with self._changed:
+            self._changed.wait_for(self._has_ended, self._pause_seconds)
+            look_at = min(self._look_at, *(run.late_at for run in self._running), math.inf)
+            seconds = min(self._poll_seconds, max(0.0, look_at - self._monotonic()))
+            self._changed.wait_for(lambda: self._has_news or self._has_ended(), seconds)
+            self._has_news = False
+            return not self._has_ended()
+
+    def _has_ended(self) -> bool:
+        is_done = self._stopping and not self._running and not self._results
+        return self._abandoned or is_done
+
+    def _round(self) -> None:
+        """One round: store results, end late posts, begin others."""
+        self._pause_seconds = PAUSE_SECONDS
+        self._look_at = math.inf
+        has_lease = self._lease.take()
+        with self._changed:
+            for run in self._running:
+                run.end_if_late()
+        self._store_results()
+        if not has_lease:
+            return
+        if self._monotonic() >= self._repair_at:
+            self._outbox.repair(int(self._clock()))
+            self._repair_at = self._monotonic() + REPAIR_SECONDS
+        with self._changed:
+            may_pick = not self._stopping and self._monotonic() >= self._pick_at
+        if may_pick:
+            self._pick()
+        else:
+            self._look_at = self._pick_at
+
+    def _store_results(self) -> None:
+        while self._results:
+            results = list(islice(self._results, RESULTS))
+            stored = self._outbox.store(results, int(self._clock()))
+            self._totals.update(RETRIED.get(one.state, one.state) for one in stored)
+            # Only now: until then no other post of these alerts may begin.
+            with self._changed:
+                for result in results:
+                    self._results.popleft()
+                    self._taken.pop(result.message.seq, None)
+
+    def _pick(self) -> None:
+        """Begin all posts that may begin now.
+
+        The queue that was served longest ago is next, so keys take turns, also those with alerts of
+        both kinds.
+        """
+        began = time.monotonic()
+        now = self._clock()
+        with self._outbox.database.read() as connection:
+            found = self._outbox.queues(connection)
+            scan_seconds = time.monotonic() - began
+            queues = [queue for queue, due_at in found.items() if due_at <= now]
+            next_at = min((due_at for due_at in found.values() if due_at > now), default=math.inf)
+            if queues:
+                # Behind what may not begin yet others may be due soon.
+                next_at = min(next_at, now + BLOCKED_SECONDS)
+            self._look_at = self._monotonic() + next_at - now
+            due: dict[Queue, list[Due]] = {}
+            # From here: also a look that took longer lets posts begin.
+            ends_at = time.monotonic() + PICK_SECONDS
+            while queues and time.monotonic() < ends_at:
+                queues.sort(key=lambda queue: self._turns.get(queue, 0))
+                queues = [one for one in queues if self._begin_one(connection, one, due, int(now))]
+        if queues:
+            self._look_at = -math.inf
+        self._pause_seconds = max(PAUSE_SECONDS, SCANS * scan_seconds, time.monotonic() - began)
+
+    def _begin_one(
+        self, connection: Transaction, queue: Queue, found: dict[Queue, list[Due]], now: int
+    ) -> bool:
+        """Begin one run of a queue. False if none may begin."""
+        with self._changed:
+            if not self._limits.has_room(queue):
+                return False
+        run = self._next_run(queue, found.get(queue, []))
+        if run is None:
+            found[queue] = self._candidates(connection, queue, now)
+            run = self._next_run(queue, found[queue])
+        if run is not None:
+            self._begin(run)
+        return run is not None
+
+    def _candidates(self, connection: Transaction, queue: Queue, now: int) -> list[Due]:
+        """Due alerts of a queue that may be posted; to hosts that were silent only if no others."""
+        with self._changed:
+            full = self._limits.full_hosts(queue)
+            silent = self._limits.silent_hosts(queue)
+            dry = self._limits.dry_hosts(queue)
+            has_first_posts = self._limits.has_first_posts(queue)
+            limit = CANDIDATES + len(self._taken)
+            taken = set(self._taken.values())
+        for excluded in (full + silent, full):
+            due: list[Due] = []
+            if has_first_posts:
+                due += self._outbox.due(connection, queue, now, excluded + dry, limit)
+            if dry or not has_first_posts:
+                due += self._outbox.due(connection, queue, now, excluded, limit, tried=True)
+            # Nor what waits behind such an alert: a reminder that was deleted may still be posted.
+            due = [one for one in due if (one.check_id, one.is_test) not in taken]
+            if due or not silent:
+                break
+        return due
+
+    def _next_run(self, queue: Queue, found: list[Due]) -> Run | None:
+        """A run of the oldest alerts for one host, which it takes out of those that were found."""
+        for first in found:
+            with self._changed:
+                is_full = self._limits.is_full(queue, first.receiver)
+            if not is_full:
+                due = [one for one in found if one.receiver == first.receiver][:RUN]
+                found[:] = [one for one in found if one not in due]
+                return Run(self._limits, queue, due)
+        return None
+
+    def _begin(self, run: Run) -> None:
+        with self._changed:
+            if self._senders <= len(self._running):
+                threading.Thread(target=self._send_all, name="sender", daemon=True).start()
+                self._senders += 1
+            self._limits.begin(run)
+            self._running.add(run)
+            self._taken |= {one.seq: (one.check_id, one.is_test) for one in run.due}
+            self._waiting.append(run)
+            self._has_work.notify()
+        self._runs += 1
+        if len(self._turns) > TURNS:
+            self._turns.clear()
+        self._turns[run.queue] = self._runs
+
+    # The senders' threads.
+
+    def _send_all(self) -> None:
+        while (run := self._wait_for_run()) is not None:
+            try:
+                self._send(run)
+            except Exception as error:
+                _log_trouble(error)
+                with self._changed:
+                    self._pick_at = self._monotonic() + self._trouble_seconds
+            with self._changed:
+                self._limits.end(run)
+                self._running.discard(run)
+                unstored = {result.message.seq for result in self._results}
+                for one in run.due:
+                    if one.seq not in unstored:
+                        self._taken.pop(one.seq, None)
+            self.wake()
+
+    def _wait_for_run(self) -> Run | None:
+        with self._has_work:
+            self._has_work.wait_for(lambda: self._waiting or self._stopping)
+            return self._waiting.popleft() if self._waiting else None
+
+    def _send(self, run: Run) -> None:
+        """Post the alerts of a run until one fails. Raises `Unavailable`."""
+        ends_at = self._monotonic() + RUN_SECONDS
+        seqs = [one.seq for one in run.due]
+        for message in self._outbox.messages(seqs, run.host, int(self._clock())):
+            run.is_first = message.attempts == 0
+            with self._changed:
+                if self._stopping or not self._lease.held() or not self._limits.begin_post(run):
+                    return
+            began = self._monotonic()
+            try:
+                outcome = self._attempt(run, message)
+            except (Postponed, Unavailable) as error:
+                with self._changed:
+                    self._limits.postponed(run)
+                if isinstance(error, Unavailable):
+                    raise
+                return
+            finally:
+                run.leave_connection()
+            result = judged(message, outcome, self._clock(), random.random())  # noqa: S311 - jitter
+            with self._changed:
+                has_answered = outcome.status is not None
+                self._limits.note(run, has_answered, self._monotonic() - began)
+                self._results.append(result)
+            self.wake()
+            if outcome.error is not None or self._monotonic() >= ends_at:
+                return
+
+    def _attempt(self, run: Run, message: Message) -> Outcome:
+        from cardbeat.heartbeat.alerts.receivers import request_for  # noqa: PLC0415 - not at a start
+
+        url = message.webhook_url
+        try:
+            address, body = request_for(url, message.body)
+            headers = signed_headers(message.id, int(self._clock()), body, *message.secrets)
+            return self._post(address, headers, body, run)
+        except (Postponed, Unavailable):
+            raise
+        except Exception:
+            # The trace, with the URL cut after its host: the rest may be a secret.
+            secret = re.split(r"(?<![:/])[/?]", url, maxsplit=1)[-1]
+            trace = traceback.format_exc().replace(secret, cut(secret))
+            log.error("alert %s could not be sent\n%s", message.id, trace)
+            return _BROKEN
+
+
+def judged(message: Message, outcome: Outcome, now: float, luck: float) -> Result:
+    """The result of an attempt that ends at this Unix time; `luck` from 0 to 1 sets the jitter."""
+    told = verdict(outcome, message.attempts + 1, now, message.created_at, luck)
+    result = Result(message, outcome.status, outcome.error, told.state)
+    if told.wait_seconds is None:
+        return result
+    asked_seconds = max(HURRIED_SECONDS, told.asked_seconds)
+    return result._replace(
+        next_attempt_at=math.ceil(now + told.wait_seconds),
+        asked_until=math.ceil(now + asked_seconds),
+    )
+
+
+def _log_trouble(error: Exception) -> None:
+    """Log an unexpected error with its trace. Never raises, because no error may end a thread."""
+    # The database logs its own errors.
+    if not isinstance(error, Refusal):
+        with contextlib.suppress(Exception):
+            log.exception("alerts go on in %g s", TROUBLE_SECONDS)

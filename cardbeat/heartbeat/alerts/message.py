@@ -1,0 +1,172 @@
+"""The body, the signature and the outcome of an alert, as values: no rows, no network.
+
+Body, headers and signature follow the Standard Webhooks specification
+(https://www.standardwebhooks.com).
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+import unicodedata
+from datetime import tzinfo
+from typing import Any, NamedTuple
+
+from cardbeat import __version__
+from cardbeat.clock import minute_text
+from cardbeat.heartbeat.check import Check
+
+OVERDUE = "check.overdue"
+RECOVERED = "check.recovered"
+REMINDER = "check.reminder"
+TEST = "check.test"
+
+# One encoder for all: `json.dumps` makes one for each call. No escapes: an escaped emoji takes
+# three times the bytes.
+to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+class Outcome(NamedTuple):
+    """The outcome of one attempt: delivered if `error` is None, else a sentence for the history.
+
+    `status` is None if there was no answer. `retry_after` is the header as the receiver sent it.
+    """
+
+    status: int | None = None
+    error: str | None = None
+    retry_after: str | None = None
+
+
+class Facts(NamedTuple):
+    """What an alert tells beside the check, as of the Unix second `created_at` when it was stored.
+
+    `late_seconds` counts from the deadline, `overdue_seconds` from when the check turned overdue,
+    for the `reason` `late` or `failed`. `outages` is the number of other outages that have no
+    alerts of their own and are told with this one.
+    """
+
+    type: str
+    created_at: int
+    outages: int
+    reason: str
+    late_seconds: int
+    overdue_seconds: int
+
+
+def body_of(told: Facts, check: Check, url: str, zone: tzinfo | None = None) -> bytes:
+    """The JSON body of an alert; some receivers get another form (`receivers`). Most show `text`.
+
+    `check` has the state that the alert tells. `url` leads to it; the sentence ends with it. Times
+    in the sentence are in UTC, and in `zone` first.
+    """
+    sentence = _sentence(told, check, zone)
+    data: dict[str, Any] = {
+        "check": check.as_told(),
+        "reason": None if told.type == TEST else told.reason,
+        "late_seconds": told.late_seconds,
+        "overdue_seconds": told.overdue_seconds,
+        "url": url,
+    }
+    if told.outages:
+        data["outages"] = told.outages
+        sentence += f" {_number(told.outages, 'more outage')} began and ended unreported before."
+    text = f"{sentence} {url}"
+    body = {
+        "type": told.type,
+        # ISO 8601, as Standard Webhooks asks.
+        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(told.created_at)),
+        "data": data,
+        "text": text,
+        "content": text,
+    }
+    return to_json(body).encode()
+
+
+def signed_headers(alert_id: str, timestamp: int, body: bytes, *secrets: str) -> dict[str, str]:
+    """The headers of an attempt at the Unix second `timestamp`. Each secret is `whsec_` and base64.
+
+    One signature for each secret, separated by spaces: receivers accept either while a secret is
+    being replaced.
+    """
+    signed = f"{alert_id}.{timestamp}.".encode() + body
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": f"cardbeat/{__version__}",
+        "webhook-id": alert_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(_signature(signed, secret) for secret in secrets),
+    }
+
+
+def _signature(signed: bytes, secret: str) -> str:
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    digest = hmac.digest(key, signed, hashlib.sha256)
+    return f"v1,{base64.b64encode(digest).decode('ascii')}"
+
+
+def shown_name(name: str) -> str:
+    """A check's name, safe inside a sentence: no mentions, no Markdown links, no turned text."""
+    # Mentions such as <!channel> and @everyone, and Markdown links, become harmless.
+    name = name.translate(_LOOK_ALIKES).replace("@", "@\u200b").replace("](", "]\u200b(")
+    if not name.isascii() and any(map(_is_right_to_left, name)):
+        # Outside an isolate such letters would reorder the sentence.
+        return f"\u2068{name}\u2069"
+    return name
+
+
+def _sentence(told: Facts, check: Check, zone: tzinfo | None) -> str:
+    name = f'"{shown_name(check.name)}"'
+    lasted = _duration(told.overdue_seconds)
+    if told.type == TEST:
+        return f"This is a test alert for {name}; its alerts arrive here."
+    if told.type == RECOVERED:
+        since = _since(told, check, zone)
+        after = f" after {lasted}: {since}" if told.overdue_seconds else ""
+        expected = minute_text(check.deadline_at, zone)
+        return f"{name} has recovered{after}; next ping expected by {expected}."
+    last = "no ping yet"
+    if check.last_ping_at is not None:
+        last = f"last ping {minute_text(check.last_ping_at, zone)}"
+    still = f"still overdue, for {lasted}" if told.type == REMINDER else "overdue"
+    return f"{name} is {still}: {_cause(told, check, zone)}; {last}."
+
+
+def _since(told: Facts, check: Check, zone: tzinfo | None) -> str:
+    """When the outage began that has ended."""
+    # The last ping is the one that ended it.
+    ended_at = check.last_ping_at or told.created_at
+    began = minute_text(ended_at - told.overdue_seconds, zone)
+    if told.reason == "failed":
+        return f"the job failed at {began}"
+    return f"overdue since {began}"
+
+
+def _cause(told: Facts, check: Check, zone: tzinfo | None) -> str:
+    """Why the check is overdue."""
+    if told.reason == "failed":
+        return f"the job failed at {minute_text(told.created_at - told.overdue_seconds, zone)}"
+    if told.type == REMINDER:
+        # A snooze or a change during the outage has moved the deadline of the check.
+        return f"late since {minute_text(told.created_at - told.late_seconds, zone)}"
+    late = f"{_duration(told.late_seconds)} late" if told.late_seconds else "late"
+    return f"{late} since {minute_text(check.deadline_at, zone)}"
+
+
+def _duration(seconds: int) -> str:
+    """In words, rounded down: `53 seconds`, `1 minute`, `2 hours 14 minutes`, `3 days 1 hour`."""
+    minutes = seconds // 60
+    units = ((minutes // 1440, "day"), (minutes // 60 % 24, "hour"), (minutes % 60, "minute"))
+    said = [_number(number, unit) for number, unit in units if number]
+    return " ".join(said[:2]) or _number(seconds, "second")
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _is_right_to_left(character: str) -> bool:
+    return unicodedata.bidirectional(character) in ("R", "AL", "AN")
+
+
+_LOOK_ALIKES = str.maketrans("<>", "\u2039\u203a")

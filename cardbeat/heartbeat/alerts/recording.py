@@ -1,0 +1,209 @@
+"""Stores alerts with the changes that they report, in the transactions of these.
+
+The rows of the checks are locked by then: each transaction changes its check before its alerts.
+"""
+
+import secrets
+from collections.abc import Iterable, Sequence
+
+from cardbeat.database import Row, Transaction
+from cardbeat.heartbeat.alerts.message import RECOVERED, REMINDER, TEST
+from cardbeat.heartbeat.alerts.target import host_of
+from cardbeat.heartbeat.check import Check
+from cardbeat.heartbeat.transitions import Turned
+
+WAITING_ALERTS = 20
+"""While so many alerts of a check wait, outages behind them get none of their own."""
+SOON_SECONDS = 60
+HURRIED_SECONDS = 600
+"""A new alert lets the one before it be tried at once, unless that is tried within `SOON_SECONDS`
+anyway, or was tried less than `HURRIED_SECONDS` ago. Tests are always tried at once."""
+URL_REMOVED = "The webhook URL was removed."
+
+Changed = Check | Turned
+"""A check as its change has left it."""
+
+
+def record(
+    transaction: Transaction,
+    alert_type: str,
+    checks: Sequence[Changed],
+    now: int,
+) -> None:
+    """Store one alert for each check that has a webhook; call `Delivery.wake` after the commit.
+
+    `checks` are as their change left them, up to 1,000. No outage gets a second alert of one
+    type. A waiting reminder gives way to the next one and to the recovery; none is stored while
+    another alert of an outage waits. While `WAITING_ALERTS` wait for a check, an outage that
+    ends untold is taken back: its alert is deleted, it gets no recovery, and the first alert
+    that waits counts it.
+    """
+    checks = [check for check in checks if check.webhook_url is not None]
+    if alert_type in (RECOVERED, REMINDER):
+        reminded = [check.id for check in checks if check.repeat_seconds is not None]
+        drop_reminders(transaction, reminded)
+    waiting = _waiting(transaction, [check.id for check in checks], alert_type == TEST)
+    if alert_type == REMINDER:
+        checks = [check for check in checks if check.id not in waiting]
+    if alert_type == RECOVERED:
+        taken_back = _take_back(transaction, checks, waiting)
+        checks = [check for check in checks if check.id not in taken_back]
+    _hurry(transaction, [waiting[check.id][0] for check in checks if check.id in waiting], now)
+    _insert(transaction, alert_type, checks, waiting, now)
+
+
+def drop_reminders(transaction: Transaction, check_ids: Sequence[str]) -> None:
+    """Delete the reminders of these checks that wait. A running post may still arrive."""
+    if check_ids:
+        transaction.execute(
+            "DELETE FROM alerts WHERE state = 'pending' AND type = 'check.reminder'"
+            f" AND check_id IN ({marks(check_ids)})",
+            check_ids,
+        )
+
+
+def move(transaction: Transaction, check_id: str, webhook_url: str | None, now: int) -> None:
+    """Let a changed webhook URL get what waits, at once; a removed one ends it as failed.
+
+    Attempts made before still count. Call `Delivery.wake` after the commit.
+    """
+    if webhook_url is None:
+        transaction.execute(
+            "UPDATE alerts SET state = 'failed', last_error = ?, next_attempt_at = NULL"
+            " WHERE check_id = ? AND state = 'pending'",
+            (URL_REMOVED, check_id),
+        )
+    else:
+        transaction.execute(
+            "UPDATE alerts SET receiver = ?, is_new = 1, asked_until = NULL,"
+            " next_attempt_at = CASE WHEN next_attempt_at IS NULL THEN NULL ELSE ? END"
+            " WHERE check_id = ? AND state = 'pending'",
+            (host_of(webhook_url), now, check_id),
+        )
+
+
+def marks(values: Iterable[object]) -> str:
+    """The `?` of so many values."""
+    return ", ".join("?" for _ in values)
+
+
+def _waiting(
+    transaction: Transaction, check_ids: Sequence[str], is_test: bool
+) -> dict[str, list[Row]]:
+    """The alerts of these checks that wait, or their tests: by the check's id, the oldest first."""
+    if not check_ids:
+        return {}
+    rows = transaction.execute(
+        "SELECT check_id, seq, type, outage, attempts, next_attempt_at, asked_until FROM alerts"
+        f" WHERE state = 'pending' AND check_id IN ({marks(check_ids)})",
+        check_ids,
+    ).fetchall()
+    found: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row["seq"]):
+        if (row["outage"] is None) == is_test:
+            found.setdefault(row["check_id"], []).append(row)
+    return found
+
+
+def _take_back(
+    transaction: Transaction,
+    checks: Sequence[Changed],
+    waiting: dict[str, list[Row]],
+) -> set[str]:
+    """Take back the outages that end untold behind many waiting alerts; the ids of their checks."""
+    taken_back = set()
+    for check in checks:
+        alerts = waiting.get(check.id, [])
+        if len(alerts) < WAITING_ALERTS:
+            continue
+        own = alerts[-1]
+        if own["outage"] == check.outage and own["next_attempt_at"] is None:
+            transaction.execute("DELETE FROM alerts WHERE seq = ?", (own["seq"],))
+            transaction.execute(
+                "UPDATE alerts SET outages = outages + 1 WHERE seq = ?", (alerts[0]["seq"],)
+            )
+            taken_back.add(check.id)
+    return taken_back
+
+
+def _hurry(transaction: Transaction, firsts: Iterable[Row], now: int) -> None:
+    """Let alerts that wait for a retry be tried now, at no cost to their schedule.
+
+    A test has its cost: who sends it looks whether its attempts have grown.
+    """
+    hurried = []
+    for alert in firsts:
+        waits_until = alert["next_attempt_at"] or 0
+        is_far = waits_until > now + SOON_SECONDS and (alert["asked_until"] or 0) <= now
+        is_test = alert["outage"] is None and waits_until > now
+        if alert["attempts"] and (is_far or is_test):
+            hurried.append(alert["seq"])
+    if hurried:
+        transaction.execute(
+            "UPDATE alerts SET next_attempt_at = ?,"
+            " attempts = attempts - CASE WHEN outage IS NULL THEN 0 ELSE 1 END"
+            f" WHERE seq IN ({marks(hurried)})",
+            (now, *hurried),
+        )
+
+
+_INSERTED = (
+    "id",
+    "check_id",
+    "key_id",
+    "receiver",
+    "is_new",
+    "type",
+    "outage",
+    "created_at",
+    "next_attempt_at",
+    "last_ping_at",
+    "deadline_at",
+    "ping_count",
+    "reason",
+    "late_seconds",
+    "overdue_seconds",
+)
+
+
+def _insert(
+    transaction: Transaction,
+    alert_type: str,
+    checks: Sequence[Changed],
+    waiting: dict[str, list[Row]],
+    now: int,
+) -> None:
+    """Store one alert for each check. It is due now, unless an older one of its check waits."""
+    if not checks:
+        return
+    values: list[object] = []
+    for check in checks:
+        late_since = now
+        overdue_since = now
+        if alert_type != TEST:
+            late_since = check.overdue_deadline_at or now
+            overdue_since = check.overdue_at or now
+        values += (
+            f"msg_{secrets.token_hex(16)}",
+            check.id,
+            check.api_key_id,
+            host_of(check.webhook_url or ""),
+            0 if check.delivery == "ok" else 1,
+            alert_type,
+            None if alert_type == TEST else check.outage,
+            now,
+            None if check.id in waiting else now,
+            check.last_ping_at,
+            check.deadline_at,
+            check.ping_count,
+            "late" if alert_type == TEST else check.overdue_reason or "late",
+            # The clock may have been set back since.
+            max(0, now - late_since),
+            max(0, now - overdue_since),
+        )
+    rows = ", ".join([f"({marks(_INSERTED)})"] * len(checks))
+    transaction.execute(
+        f"INSERT INTO alerts ({', '.join(_INSERTED)}) VALUES {rows}"
+        " ON CONFLICT (check_id, outage, type) WHERE type <> 'check.reminder' DO NOTHING",
+        values,
+    )

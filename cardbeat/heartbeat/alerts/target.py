@@ -1,0 +1,319 @@
+"""Parses webhook URLs and decides which addresses are allowed. Looks up no name.
+
+This prevents SSRF: a stranger with a key must not make the server send requests into its network.
+"""
+
+import functools
+import ipaddress
+import re
+import socket
+import unicodedata
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from cardbeat.host.descriptors import raise_if_lacking
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+URL_BYTES = 2000
+"""The longest webhook URL, in UTF-8."""
+HOST_CHARACTERS = 253
+LABEL_CHARACTERS = 63
+"""The longest host name, and the longest label between its dots (RFC 1035, 2.3.4)."""
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(map(ipaddress.ip_network, text.split()))
+
+
+METADATA = _networks("""
+    169.254.0.0/16 fe80::/10
+    100.100.100.200 fd00:100::100:200
+    168.63.129.16
+    192.0.0.192 fd00:c1::a9fe:a9fe
+    fd00:42::42
+    fd00:a9fe:a9fe::1
+    fd00:ec2::/32
+    fd20:ce::254
+""")
+"""Where clouds keep the secrets of their machines. Never allowed.
+
+By line: link-local (most clouds); Alibaba; Azure's host agent; Oracle; Scaleway; Akamai; Amazon,
+also the credentials of Kubernetes pods; Google.
+"""
+METADATA_NAMES = (
+    "instance-data",
+    "instance-data.ec2.internal",
+    "metadata",
+    "metadata.goog",
+    "metadata.google.internal",
+)
+"""Names that lead to such an address. They matter where a proxy looks up the names."""
+NEVER = _networks("0.0.0.0/8 224.0.0.0/4 255.255.255.255 :: ff00::/8")
+"""The unspecified address, multicast and broadcast."""
+PRIVATE_NETWORKS = _networks("""
+    10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
+    192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4
+    2001::/23 2001:db8::/32 3fff::/20
+""")
+"""Private and reserved networks: allowed only with `--allow-private-webhooks`.
+
+The same holds for each IPv6 address outside of `_PUBLIC_V6`.
+"""
+PRIVATE = (
+    "The URL's host is a private or reserved address; give one that is reachable from the Internet,"
+    " or ask the operator to start the server with --allow-private-webhooks."
+)
+_INVALID = "The URL's host or port is not valid."
+_TOO_LONG = (
+    f"The URL's host is too long: a name has at most {HOST_CHARACTERS} characters, and "
+    f"{LABEL_CHARACTERS} between its dots."
+)
+_PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
+_MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
+_DOTS = re.compile("[.\u3002\uff0e\uff61]")
+"""Separators of labels in a name (RFC 3490, 3.1)."""
+_NETLOC = re.compile(r"(?:(.*)@)?(\[[^\[\]]*\]|[^:\[\]@]*)(?::([0-9]{0,5}))?")
+_NAME = re.compile(r"[a-z0-9._-]+")
+_NUMERIC = re.compile(r"0x[0-9a-f]*|[0-9]+")
+# Sharp s, final sigma and joiners: IDNA 2003 (Python) and 2008 (browsers) turn them into different
+# hosts.
+_AMBIGUOUS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
+
+
+class BadTarget(Exception):
+    """One sentence that says why a URL or its host can't be a webhook's target."""
+
+
+class Target(NamedTuple):
+    """A webhook URL in its normal form: ASCII, without fragment. This form is vetted and requested.
+
+    `user_info` is what stood before the `@`, percent-encoded: `user:password`, "" without an `@`.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    address: IpAddress | None
+    user_info: str = ""
+
+    @property
+    def url(self) -> str:
+        """The URL without its user information."""
+        return f"{self.scheme}://{self.netloc}{self.path}"
+
+    @property
+    def whole_url(self) -> str:
+        return self.url.replace("//", f"//{self.user_info}@" if self.user_info else "//", 1)
+
+    @property
+    def credentials(self) -> str:
+        """`user:password` as Basic authentication sends it (RFC 7617), "" if there is none."""
+        if not self.user_info:
+            return ""
+        user, _, password = self.user_info.partition(":")
+        return f"{unquote(user)}:{unquote(password)}"
+
+    @property
+    def netloc(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+@functools.lru_cache(maxsize=256)  # a URL of 2,000 bytes takes up to 14 KB here
+def parse(url: str) -> Target:
+    """The normal form of an absolute http or https URL. Raises `BadTarget` for any other.
+
+    Does not check whether the host is allowed.
+    """
+    # Every character has at least one byte: do not encode a text that is too long anyway.
+    if len(url) > URL_BYTES or len(url.encode(errors="surrogatepass")) > URL_BYTES:
+        raise BadTarget("The URL is longer than 2,000 bytes.")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise BadTarget("The URL is not valid.") from None
+    if not _AMBIGUOUS.isdisjoint(parts.netloc):
+        raise BadTarget(
+            "The URL's host has letters that stand for different names; write it in ASCII, as "
+            "xn--..."
+        )
+    if " " in url or "\\" in parts.netloc or not url.isprintable():
+        raise BadTarget(
+            "The URL holds a space, backslash or control character; write it percent-encoded."
+        )
+    if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
+        raise BadTarget("Give an absolute URL that begins with http:// or https://.")
+    netloc = _NETLOC.fullmatch(parts.netloc)
+    if netloc is None:
+        raise BadTarget(_INVALID)
+    host, address = _host(netloc[2])
+    port = int(netloc[3] or DEFAULT_PORTS[parts.scheme])
+    if not 0 < port < 65536:
+        raise BadTarget(_INVALID)
+    path = _path(parts.path or "/", parts.query)
+    return Target(parts.scheme, host, port, path, address, netloc[1] or "")
+
+
+def refused_url(
+    url: str, allow_private: bool, is_own: Callable[[IpAddress], bool] = lambda _address: False
+) -> str | None:
+    """A sentence that says why a check can't have this webhook URL; None for a good URL.
+
+    Resolves no name. `is_own` tells whether an address belongs to this host.
+    """
+    try:
+        target = parse(url)
+    except BadTarget as bad:
+        return str(bad)
+    if target.address and not allow_private and is_own(target.address):
+        return PRIVATE
+    return refusal_of(target, allow_private)
+
+
+def host_of(webhook_url: str) -> str:
+    """The host of a URL, by which posts are limited; "" if the URL can't be parsed."""
+    try:
+        return parse(webhook_url).host
+    except BadTarget:
+        return ""
+
+
+def shown_of(webhook_url: str) -> str:
+    """A URL for those who may not know all of it: its scheme and host, without its port."""
+    scheme = webhook_url.partition(":")[0].lower()
+    host = host_of(webhook_url)
+    return f"{scheme}://[{host}]" if ":" in host else f"{scheme}://{host}"
+
+
+def refusal_of(target: Target, allow_private: bool) -> str | None:
+    """A sentence that says why a target is refused without a look-up; None if it is not."""
+    is_local = f".{target.host}".endswith(".localhost")
+    is_refused = target.host in METADATA_NAMES or (is_local and not allow_private)
+    if target.address is not None:
+        is_refused = not allowed(target.address, allow_private)
+    return PRIVATE if is_refused else None
+
+
+def allowed(address: IpAddress, allow_private: bool) -> bool:
+    """Whether a webhook may be sent to an address.
+
+    An IPv4 address inside an IPv6 address decides for it: `::ffff:10.0.0.1` counts as `10.0.0.1`.
+    """
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = ipv4_inside(address)
+        if inner is not None:
+            return allowed(inner, allow_private)
+        if address in _LOCAL_NAT64 and _is_among(_last_32_bits(address), METADATA):
+            return False
+    if _is_among(address, METADATA + NEVER):
+        return False
+    is_public_kind = address.version == 4 or address in _PUBLIC_V6
+    return allow_private or (is_public_kind and not _is_among(address, PRIVATE_NETWORKS))
+
+
+def address_name(address: IpAddress) -> str:
+    """The name under which posts to an address are counted and limited.
+
+    For IPv6 it is the /64 network, which belongs to one owner (RFC 4291, 2.5.1); for an IPv4
+    address inside an IPv6 address, the IPv4 address.
+    """
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    inner = ipv4_inside(address)
+    return str(inner or ipaddress.IPv6Network((address, 64), strict=False))
+
+
+def ipv4_inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that a mapped, a NAT64 or a 6to4 address stands for; None for others."""
+    if address in _MAPPED or address in _NAT64:
+        return _last_32_bits(address)
+    return address.sixtofour
+
+
+def is_own(address: IpAddress) -> bool:
+    """Whether an address belongs to this host: it would be a source address. Sends nothing."""
+    try:
+        with socket.socket(family_of(address), socket.SOCK_DGRAM) as probe:
+            probe.connect((str(address), 9))
+            return ipaddress.ip_address(probe.getsockname()[0]) == address
+    except OSError as error:
+        raise_if_lacking(error)
+        # There is no route to it.
+        return False
+
+
+def family_of(address: IpAddress) -> socket.AddressFamily:
+    return socket.AF_INET if address.version == 4 else socket.AF_INET6
+
+
+def _last_32_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
+    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+
+
+def _is_among(address: IpAddress, networks: tuple[Network, ...]) -> bool:
+    return any(address in network for network in networks)
+
+
+def _host(text: str) -> tuple[str, IpAddress | None]:
+    """The host in lower-case ASCII; and its address, if it is one in any spelling."""
+    if text.startswith("["):
+        return _ipv6(text[1:-1])
+    name = _in_ascii(text)
+    if not _NAME.fullmatch(name):
+        raise BadTarget(_INVALID)
+    if _NUMERIC.fullmatch(name.rpartition(".")[2]):
+        # One to four numbers, decimal, octal or hexadecimal, as resolvers take them.
+        try:
+            address = ipaddress.IPv4Address(socket.inet_aton(name))
+        except OSError:
+            raise BadTarget(_INVALID) from None
+        return str(address), address
+    return name, None
+
+
+def _in_ascii(text: str) -> str:
+    """The name in ASCII, without a final dot. Raises `BadTarget` for a name that is not valid.
+
+    The time of the `idna` codec grows with the square of a label's length, and it blocks all
+    threads. So lengths are checked first, also after NFKC, in which one character can become
+    eighteen.
+    """
+    if not (_fits(text) and _fits(unicodedata.normalize("NFKC", text))):
+        raise BadTarget(_TOO_LONG)
+    try:
+        name = text.encode("idna").decode("ascii").lower().removesuffix(".")
+    except UnicodeError:
+        raise BadTarget(_INVALID) from None
+    if not _fits(name):
+        raise BadTarget(_TOO_LONG)
+    return name
+
+
+def _fits(text: str) -> bool:
+    labels = _DOTS.split(text.removesuffix("."))
+    characters = sum(map(len, labels)) + len(labels) - 1
+    return characters <= HOST_CHARACTERS and max(map(len, labels)) <= LABEL_CHARACTERS
+
+
+def _ipv6(text: str) -> tuple[str, IpAddress]:
+    try:
+        # A zone (%) is valid on one host only; behind a slash it is no address.
+        whole = ipaddress.IPv6Address(text.replace("%", "/"))
+    except ValueError:
+        raise BadTarget(_INVALID) from None
+    # Python versions write a mapped address differently.
+    address = whole.ipv4_mapped or whole
+    return str(address), address
+
+
+def _path(path: str, query: str) -> str:
+    """Path and query; characters that a request line can't hold are percent-encoded."""
+    return quote(f"{path}?{query}" if query else path, safe="!$%&'()*+,/:;=?@[]|~")

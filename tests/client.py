@@ -1,0 +1,73 @@
+"""A client of a server, which is anything with a `port` and perhaps a `host`."""
+
+import contextlib
+import http.client
+import json
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Listening(Protocol):
+    port: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def connect(server: Listening) -> http.client.HTTPConnection:
+    host = getattr(server, "host", "127.0.0.1")
+    return http.client.HTTPConnection(host, server.port, timeout=30)
+
+
+def exchange(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: Any = None,
+    key: str | None = None,
+    **headers: str,
+) -> Answer:
+    """Ask over a connection, with a body as JSON. `If_Match` is the header `If-Match`."""
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    content = None
+    if body is not None:
+        sent["Content-Type"] = "application/json"
+        content = json.dumps(body)
+    if key is not None:
+        sent["Authorization"] = f"Bearer {key}"
+    connection.request(method, path, content, sent)
+    answer = connection.getresponse()
+    return Answer(answer.status, answer.headers, answer.read())
+
+
+def ask(server: Listening, method: str, path: str, *args: Any, **options: Any) -> Answer:
+    """Ask over a connection of its own: `ask(server, "PATCH", "/checks/1", {"name": "b"}, key)`."""
+    with contextlib.closing(connect(server)) as connection:
+        return exchange(connection, method, path, *args, **options)
+
+
+def cards_key(server: Listening) -> str:
+    return str(ask(server, "POST", "/register").json["key"])
+
+
+def checks_key(server: Listening) -> str:
+    return str(ask(server, "POST", "/register", {"email": "ops@example.com"}).json["key"])
+
+
+def new_check(server: Listening, key: str, **fields: Any) -> dict[str, Any]:
+    body = {"name": "job", "period_seconds": 3600, "grace_seconds": 0} | fields
+    return dict(ask(server, "POST", "/checks", body, key).json["check"])
+
+
+def metric(server: Listening, name: str) -> float:
+    lines = ask(server, "GET", "/metrics").body.decode().splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{name} "))
+    return float(line.partition(" ")[2])

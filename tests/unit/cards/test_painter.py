@@ -1,0 +1,163 @@
+"""Cards that a process of its own draws: also after it was killed, and where none can start."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from cardbeat.cards.painter import Painter, renderer_of
+from cardbeat.cards.request import card_from
+from tests.support import wait_until
+from tests.systems import WINDOWS
+
+CARD = card_from({"title": "Hello", "description": "World é ا", "theme": "dark"})
+OTHER = CARD._replace(title="Other")
+ACCENT = "#16a34a"
+SIGNALS = pytest.mark.skipif(WINDOWS, reason="no signals to a process")
+PROC = pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="only Linux shows it")
+
+
+@pytest.fixture
+def painter():
+    painter = Painter(ACCENT)
+    yield painter
+    painter.close()
+
+
+@pytest.fixture
+def break_process(monkeypatch, tmp_path):
+    """Lets the next processes run some code where they would import Pillow."""
+
+    def do(code):
+        (tmp_path / "PIL").mkdir(exist_ok=True)
+        (tmp_path / "PIL/__init__.py").write_text(code)
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    return do
+
+
+def test_it_draws_as_the_renderer_does(painter):
+    assert painter.draw(CARD) == renderer_of(ACCENT).render(CARD)
+
+
+def test_after_a_kill_another_process_draws_the_card_and_the_log_says_so(painter, caplog):
+    process = painter.start()
+    process.kill()
+    assert painter.draw(CARD).png
+    assert painter.start() is not process
+    assert caplog.messages == [f"the process that draws ended with status {process.returncode}"]
+
+
+def test_an_answer_for_which_there_was_no_memory_does_not_pass_for_the_next(painter, monkeypatch):
+    def load(_file):
+        monkeypatch.undo()
+        raise MemoryError
+
+    expected = painter.draw(OTHER)
+    monkeypatch.setattr("marshal.load", load)
+    painter.draw(CARD)
+    assert painter.draw(OTHER) == expected
+
+
+def test_a_process_that_always_ends_is_an_error(painter, break_process):
+    break_process("raise SystemExit(3)")
+    with pytest.raises(RuntimeError, match="ended twice"):
+        painter.draw(CARD)
+    break_process("import sys; sys.path.pop(0); del sys.modules['PIL']; import PIL")
+    assert painter.draw(CARD).png
+
+
+def test_a_card_that_takes_too_long_is_an_error_at_once(break_process, caplog):
+    break_process("while True: pass")
+    painter = Painter(seconds=0.2)
+    with pytest.raises(RuntimeError, match=r"took longer than 0\.2 s"):
+        painter.draw(CARD)
+    assert len(caplog.messages) == 1
+    painter.close()
+
+
+def test_a_card_that_cannot_be_drawn_is_an_error_with_its_trace_and_the_next_is_drawn(painter):
+    process = painter.start()
+    with pytest.raises(RuntimeError, match=r"drawing failed\nTraceback [^$]* line \d+[^$]*Error: "):
+        painter.draw(CARD._replace(template="none"))
+    assert painter.draw(CARD).png
+    assert painter.start() is process
+
+
+def test_where_no_process_can_be_started_cards_are_drawn_here(painter, monkeypatch, caplog):
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.executable", "/nowhere/python")
+        assert painter.draw(CARD) == renderer_of(ACCENT).render(CARD)
+    assert "no other process can be started" in caplog.text
+    assert painter.start()
+
+
+def test_it_draws_where_the_working_folder_was_removed(painter, monkeypatch, tmp_path):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    monkeypatch.syspath_prepend("")
+    (tmp_path / "gone").rmdir()
+    assert painter.draw(CARD).png
+
+
+@PROC
+def test_it_knows_no_settings(painter, monkeypatch):
+    monkeypatch.setenv("CARDBEAT_DATABASE", "postgresql://user:secret@host/name")
+    monkeypatch.setenv("OTHER", "stays")
+    painter.draw(CARD)
+    environment = Path(f"/proc/{painter.start().pid}/environ").read_bytes()
+    assert b"CARDBEAT" not in environment
+    assert b"OTHER=stays" in environment
+
+
+@PROC
+def test_where_memory_runs_out_it_is_killed_rather_than_the_server(painter):
+    scores = [
+        int(Path(f"/proc/{process}/oom_score_adj").read_text())
+        for process in ("self", painter.start().pid)
+    ]
+    assert scores[1] == min(1000, scores[0] + 500)
+
+
+def test_it_ends_at_the_close_and_draws_nothing_more(painter):
+    process = painter.start()
+    painter.close()
+    assert process.returncode is not None
+    with pytest.raises(RuntimeError, match="the program stops"):
+        painter.draw(CARD)
+
+
+@SIGNALS
+def test_a_close_ends_a_card_that_hangs(painter):
+    process = painter.start()
+    os.kill(process.pid, signal.SIGSTOP)
+    errors = []
+
+    def draw():
+        try:
+            painter.draw(CARD)
+        except RuntimeError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    painter.close()
+    thread.join(10)
+    assert len(errors) == 1
+
+
+def test_it_ends_when_its_pipe_is_closed_as_by_a_server_that_is_killed(painter):
+    process = painter.start()
+    process.stdin.close()
+    wait_until(lambda: process.poll() == 0)
+
+
+@SIGNALS
+def test_stop_signals_to_the_whole_group_do_not_end_it(painter):
+    process = painter.start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(process.pid, number)
+    assert painter.draw(CARD).png
+    assert painter.start() is process

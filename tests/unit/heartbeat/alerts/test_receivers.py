@@ -1,0 +1,253 @@
+"""What each receiver is sent, held against the schema that it documents."""
+
+import html
+import json
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from cardbeat.heartbeat.alerts.message import body_of
+from cardbeat.heartbeat.alerts.receivers import RECEIVERS, request_for
+from tests.documentation import DOCS
+from tests.unit.heartbeat.alerts.test_message import KINDS, check_with, told_with
+from tests.unit.heartbeat.alerts.test_message import URL as LINK
+
+SLACK = "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
+DISCORD = "https://discord.com/api/webhooks/417429632418316298/JHZ7lQml277CDHmQKMHI8qBe7bk2ZwO5UKjCi-F7711o33MyqU344Qpg"
+MATTERMOST = "https://chat.example/hooks/yobjmukpaw3r3urc5h6i369yim"
+NTFY = "https://ntfy.sh/my_topic"
+GOTIFY = "https://push.example/message?token=AzsPf.2cdkq9uR1"
+TELEGRAM = "https://api.telegram.org/bot123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11/sendMessage?chat_id=-1001"
+GOOGLE_CHAT = "https://chat.googleapis.com/v1/spaces/AAAAk6lGXyM/messages?key=AIzaSy-x&token=O7b%3D"
+TEAMS = (
+    "https://default0123.45.environment.api.powerplatform.com:443/powerautomate/automations/direct/workflows/"
+    "643e69f83c8944438d68119179a10a64/triggers/manual/paths/invoke?api-version=1&sp=%2Ftriggers&sv=1.0&sig=x"
+)
+APPRISE = "http://apprise.example:8000/notify/KEY?tag=admin"
+ANY = "https://hooks.example/x"
+FORMED = SLACK, DISCORD, MATTERMOST, NTFY, GOTIFY, TELEGRAM, GOOGLE_CHAT, TEAMS, APPRISE
+URLS = (*FORMED, ANY)
+
+NAMES = "Slack", "Discord", "Mattermost", "ntfy", "Gotify", "Telegram", "Google Chat", "Microsoft Teams", "Apprise API"
+DOCUMENTED = json.loads(Path(__file__).with_name("receivers.json").read_text())
+"""By the receiver's name: the schema of what it takes, written after the page that its comment names."""
+SCHEMAS = {url: DOCUMENTED[name] for url, name in zip(FORMED, NAMES, strict=True)}
+# https://www.standardwebhooks.com: what everybody else gets.
+SCHEMAS[ANY] = {"type": "object", "required": ["type", "timestamp", "data"]}
+
+
+def stored(kind="check.overdue", name="nightly backup", link=LINK, **told):
+    return body_of(told_with(kind, **told), check_with(name), link)
+
+
+def sent_to(url, kind="check.overdue", name="nightly backup", **told):
+    return json.loads(request_for(url, stored(kind, name, **told))[1])
+
+
+def understood(url, sent):
+    """All that the receiver reads: Telegram joins the query's parameters with the body's."""
+    return {**dict(parse_qsl(urlsplit(url).query)), **sent} if url == TELEGRAM else sent
+
+
+def words(url, sent):
+    """The sentence and its link, wherever the receiver looks for them; without what its title says already."""
+    if url == TEAMS:
+        card = sent["attachments"][0]["content"]
+        return f"{card['body'][0]['inlines'][0]['text']} {card['actions'][0]['url']}"
+    return sent.get("message") or sent.get("body") or sent.get("content") or sent["text"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("url", URLS)
+def test_each_receiver_gets_what_it_documents(url, kind):
+    sent = sent_to(url, kind)
+    Draft202012Validator(SCHEMAS[url]).validate(understood(url, sent))
+    assert_tells(words(url, sent), json.loads(stored(kind))["text"], sent.get("title"))
+
+
+def assert_tells(said, text, title):
+    """`said` is the whole text, or what follows the title in it."""
+    if title is None or not text.startswith(title):
+        assert said == text
+    else:
+        assert text.removeprefix(title).lstrip(":;, ") == said[0].lower() + said[1:]
+
+
+@given(
+    name=st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=100), url=st.sampled_from(URLS)
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_a_check_is_called_its_receiver_gets_what_it_documents_the_same_each_time(name, url):
+    body = stored(name=name)
+    address, sent = request_for(url, body)
+    Draft202012Validator(SCHEMAS[url]).validate(understood(url, json.loads(sent)))
+    assert request_for(url, body) == (address, sent)
+
+
+def test_ntfy_gets_it_at_its_root_with_the_topic_in_it_and_the_rest_of_the_query():
+    address, sent = request_for("http://ntfy.example:8080/alerts?auth=QmFzaWM&priority=high", stored("check.test"))
+    assert address == "http://ntfy.example:8080/?auth=QmFzaWM&priority=high"
+    assert json.loads(sent) == {
+        "topic": "alerts",
+        "title": 'Test alert for "nightly backup"',
+        "message": f'This is a test alert for "nightly backup"; its alerts arrive here. {LINK}',
+        "click": LINK,
+    }
+
+
+def test_the_other_receivers_get_it_where_their_url_says():
+    others = [url for url in URLS if url != NTFY]
+    assert [request_for(url, stored())[0] for url in others] == [url.replace(":443/", "/") for url in others]
+
+
+OTHERS = """
+https://hooks.slack.com/triggers/T1/2/x https://hooks.slack.com.example/services/T1/B1/x https://hooks.example/x
+https://discord.com/api/webhooks/1/x/slack https://discord.com.example/api/webhooks/1/x
+https://chat.example/hooks/aaaaaaaaaaaaaaaaaaaaaaaaa https://hooks.example/x?next=/hooks/aaaaaaaaaaaaaaaaaaaaaaaaaa
+https://ntfy.sh/topic/publish https://ntfy.sh/topic?tpl=yes&m=%7B%7B.text%7D%7D https://notify.example/topic
+https://push.example/message https://push.example/message/token=x https://api.telegram.org/bot1:x/getMe
+https://chat.googleapis.com.example/v1/spaces/A/messages https://apprise.example/notify
+https://prod.example/workflows/1/triggers/When_a_HTTP_request_is_received/paths/invoke
+http://homeassistant.example:8123/api/webhook/cardbeat-4f1c https://hooks.example/x?next=/notify/KEY not-a-URL
+""".split()
+SHAPES = """
+https://hooks.slack-gov.com/services/T1/B1/x Slack
+https://ptb.discord.com/api/v10/webhooks/1/x-y?wait=true&thread_id=2 Discord
+https://discordapp.com/api/webhooks/1/x_y Discord
+http://lan.example/team/hooks/zzzzzzzzzzzzzzzzzzzzzzzzzz/ Mattermost
+http://ntfy/alerts ntfy
+http://lan.example/gotify/message?priority=3&token=A Gotify
+http://bots.example:8081/bot1%3Ax/sendmessage?chat_id=@channel Telegram
+https://prod-161.westeurope.logic.azure.com/workflows/6a/triggers/manual/paths/invoke?sig=x Microsoft Teams
+http://apprise.example/alerts/notify/KEY/ Apprise API
+"""
+
+
+@pytest.mark.parametrize("url", OTHERS)
+def test_a_url_of_another_shape_gets_the_alert_as_it_is_stored(url):
+    assert request_for(url, stored()) == (url, stored())
+
+
+@pytest.mark.parametrize(("url", "name"), [line.split(" ", 1) for line in SHAPES.strip().splitlines()])
+def test_a_receiver_is_known_in_each_shape_of_its_urls(url, name):
+    form = next(receiver.form for receiver in RECEIVERS if receiver.name == name)
+    sent = sent_to(url)
+    assert {**sent, **form(json.loads(stored()))} == sent
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("name", ["@everyone", "<!channel>", "@here <@U1>", "<users/all>", "<at>all</at>"])
+def test_a_name_calls_nobody_anywhere(url, name):
+    said = [words(url, sent_to(url, name=name)), sent_to(url, name=name).get("title", "")]
+    for called in ("@e", "@h", "@U", "<", ">"):
+        assert called not in "".join(said)
+
+
+def test_discord_is_told_to_call_nobody_and_to_show_no_page_that_a_name_links():
+    sent = sent_to(DISCORD)
+    assert (sent["allowed_mentions"], sent["flags"]) == ({"parse": []}, 4)
+
+
+MARKUP = r"*/5 **b** _i_ ~~s~~ `c` ||spoiler|| [x](https://evil.example) ![y](https://evil.example/p) \[z] & &lt;"
+
+
+@pytest.mark.parametrize(("url", "decoded"), [(DISCORD, str), (MATTERMOST, html.unescape)])
+def test_what_a_name_holds_of_markdown_is_escaped(url, decoded):
+    said = words(url, sent_to(url, name=MARKUP))
+    assert not set(re.sub(r"\\[\\`*_~|\[\]]", "", said)) & set("\\`*_~|[]")
+    assert decoded(re.sub(r"\\(.)", r"\1", said)) == json.loads(stored(name=MARKUP))["text"]
+
+
+@pytest.mark.parametrize("name", ["&#64;channel", "&#x40;here", "&commat;all", "&amp;#64;channel", "AT&T"])
+def test_a_character_reference_in_a_name_stays_as_it_is_written_where_they_are_decoded_and_where_not(name):
+    text = json.loads(stored(name=name))["text"]
+    assert html.unescape(words(MATTERMOST, sent_to(MATTERMOST, name=name))) == text
+    assert words(DISCORD, sent_to(DISCORD, name=name)) == text
+
+
+def test_what_a_name_holds_of_slacks_markup_is_text():
+    sent = sent_to(SLACK, name=MARKUP)
+    assert sent["mrkdwn"] is False
+    assert "& &lt;" not in sent["text"]
+    assert "&amp; &amp;lt;" in sent["text"]
+
+
+def test_what_a_name_holds_of_google_chats_markup_is_shown_by_look_alikes():
+    said = words(GOOGLE_CHAT, sent_to(GOOGLE_CHAT, name=MARKUP))
+    assert not set(said) & set("*_~`")
+    assert '"nightly_backup *"' in words(GOOGLE_CHAT, sent_to(GOOGLE_CHAT, name="nightly_backup *"))
+
+
+@pytest.mark.parametrize("braces", [2, 3, 4])
+def test_what_a_name_holds_of_an_adaptive_cards_functions_is_text(braces):
+    name = "{" * braces + "DATE(2017-02-14T06:08:39Z,SHORT)" + "}" * braces
+    said = words(TEAMS, sent_to(TEAMS, name=name))
+    assert "{{" not in said
+    assert name in said.replace("\u200b", "")
+
+
+@pytest.mark.parametrize("url", [NTFY, GOTIFY, TELEGRAM, APPRISE])
+def test_where_text_is_plain_nothing_says_otherwise(url):
+    sent = sent_to(url, name=MARKUP)
+    assert_tells(words(url, sent), json.loads(stored(name=MARKUP))["text"], sent.get("title"))
+    assert not sent.keys() & {"markdown", "parse_mode", "entities"}
+    assert "client::display" not in sent.get("extras", {})
+    assert sent.get("format", "text") == "text"
+
+
+@pytest.mark.parametrize(
+    ("told", "title", "start"),
+    [
+        ({"late_seconds": 53}, '"nightly backup" is overdue', "53 seconds late since 2027-01-15 08:01 UTC; no ping"),
+        ({"reason": "failed"}, '"nightly backup" is overdue: the job failed', "At 2027-01-15 08:00 UTC; no ping yet."),
+        (
+            {"kind": "check.reminder", "overdue_seconds": 7200, "late_seconds": 7260},
+            '"nightly backup" is still overdue',
+            "For 2 hours: late since 2027-01-15 05:59 UTC; ",
+        ),
+        (
+            {"kind": "check.recovered", "overdue_seconds": 840},
+            '"nightly backup" has recovered',
+            "After 14 minutes: overdue since 2027-01-15 07:46 UTC; next",
+        ),
+        ({"kind": "check.recovered"}, '"nightly backup" has recovered', "Next ping expected by 2027-01-15 08:01 UTC."),
+        ({"kind": "check.test"}, 'Test alert for "nightly backup"', 'This is a test alert for "nightly backup"; '),
+    ],
+)
+def test_a_title_says_which_check_and_what_and_the_message_goes_on(told, title, start):
+    for url in (NTFY, GOTIFY, APPRISE):
+        sent = sent_to(url, **told)
+        assert sent["title"] == title
+        assert words(url, sent).startswith(start)
+        assert words(url, sent).endswith(f". {LINK}")
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_link_stays_as_it_is_whatever_is_escaped_around_it(url):
+    link = "https://my_cards~.example/_a_~b~/dashboard#0123abcd"
+    assert words(url, sent_to(url, name=MARKUP, link=link)).endswith(f" {link}")
+
+
+def test_a_tap_on_a_notification_opens_the_check():
+    assert sent_to(NTFY)["click"] == LINK
+    assert sent_to(GOTIFY)["extras"]["client::notification"]["click"]["url"] == LINK
+
+
+def test_gotify_makes_most_noise_for_what_is_overdue():
+    assert [sent_to(GOTIFY, kind)["priority"] for kind in KINDS] == [8, 8, 5, 5]
+
+
+def test_apprise_is_told_which_kind_it_is():
+    assert [sent_to(APPRISE, kind)["type"] for kind in KINDS] == ["failure", "failure", "success", "info"]
+    assert set(sent_to(APPRISE)) == {"type", "title", "body", "format"}
+
+
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+def test_the_documentation_has_each_receiver_in_its_table(receiver):
+    table = re.findall(r"^\| (.+?) \|.*https?://", DOCS["alerts"], re.MULTILINE)
+    assert any(receiver.name in row for row in table)

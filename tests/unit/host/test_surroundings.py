@@ -1,0 +1,115 @@
+"""What a host has beside Python: certificates, Pillow, and a service manager."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import PIL
+import pytest
+
+from cardbeat.errors import StartupError
+from cardbeat.host import certificates, pillow, service_manager
+from tests.artifact import ROOT, clean_environment
+from tests.systems import WINDOWS
+
+SOCKETS = pytest.mark.skipif(WINDOWS, reason="Windows has no such sockets")
+ABSTRACT = pytest.param("abstract", marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has them"))
+
+
+@pytest.mark.parametrize(
+    ("file", "names", "trusted"),
+    [
+        (ROOT / "tests" / "receiver.pem", None, "1 certificate authorities are trusted"),
+        ("none", ["0123abcd.0"], "the certificate authorities in {} are trusted"),
+        ("none", ["README", "java", "0123abcd"], None),
+        ("none", [], None),
+        ("none", None, None),
+    ],
+)
+def test_certificate_authorities_are_found_in_a_file_or_a_folder(monkeypatch, tmp_path, file, names, trusted):
+    folder = tmp_path / "certs"
+    if names is not None:
+        folder.mkdir()
+        for name in names:
+            (folder / name).touch()
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    monkeypatch.setenv("SSL_CERT_DIR", str(folder))
+    assert certificates.trusted() == (trusted and trusted.format(folder))
+
+
+@pytest.mark.parametrize("broken", ["PIL", "PIL._imagingft"])
+def test_a_pillow_that_is_missing_or_broken_is_told_with_what_helps(monkeypatch, broken):
+    monkeypatch.setitem(sys.modules, broken, None)
+    if broken != "PIL":
+        monkeypatch.delattr(broken, raising=False)
+    with pytest.raises(StartupError, match=r"^Pillow is missing or broken .*; run: python -m pip install"):
+        pillow.require(in_venv=True)
+    with pytest.raises(StartupError, match=r"; install the system's package .*, or run: python3 -m venv"):
+        pillow.require(in_venv=False)
+
+
+def test_the_oldest_pillow_that_is_taken_is_that_of_debian_12(monkeypatch):
+    for version in (PIL.__version__, "9.4.0", "9.10.0.dev0"):
+        monkeypatch.setattr(PIL, "__version__", version)
+        pillow.require()
+    for version in ("9.3.0", "8.9"):
+        monkeypatch.setattr(PIL, "__version__", version)
+        with pytest.raises(StartupError, match=f"Pillow {version} is too old, cardbeat needs 9.4 or newer; "):
+            pillow.require()
+
+
+@pytest.fixture
+def manager(request, tmp_path, monkeypatch):
+    """The socket of a service manager, whose name is in the environment: the path of a file, or an abstract name."""
+    path = str(tmp_path / "notify")
+    name = f"@{path}" if request.param == "abstract" else path
+    monkeypatch.setenv("NOTIFY_SOCKET", name)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(name.replace("@", "\0"))
+        receiver.settimeout(30)
+        yield receiver
+
+
+@SOCKETS
+@pytest.mark.parametrize("manager", ["file", ABSTRACT], indirect=True)
+def test_a_server_says_when_it_is_ready_alive_and_stopping(manager, tmp_path):
+    asked = {"NOTIFY_SOCKET": os.environ["NOTIFY_SOCKET"], "WATCHDOG_USEC": "200000", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "cardbeat", "--port", "0"]
+    environment = clean_environment() | asked
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as server:
+        assert [manager.recv(100) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1"]
+        server.send_signal(signal.SIGTERM)
+        while (told := manager.recv(100)) == b"WATCHDOG=1":
+            pass
+        assert told == b"STOPPING=1"
+    assert server.returncode == 0
+
+
+@SOCKETS
+@pytest.mark.parametrize("manager", ["file"], indirect=True)
+def test_a_manager_that_does_not_listen_or_is_not_there_holds_nothing_up(manager, monkeypatch):
+    for _ in range(2_000):
+        service_manager.tell("WATCHDOG=1")
+    assert manager.recv(100) == b"WATCHDOG=1"
+    for name in ("", "/nowhere/notify", "@nobody listens", "vsock:2:1234", "x" * 300, "@" + "x" * 300):
+        monkeypatch.setenv("NOTIFY_SOCKET", name)
+        service_manager.tell("READY=1")
+
+
+@pytest.mark.parametrize(
+    ("limit", "process", "seconds"),
+    [
+        ("300000000", "own", 150),
+        ("300000000", None, 150),
+        ("300000000", "1", None),
+        *((limit, "own", None) for limit in ("", "x", "-5", "9" * 30)),
+    ],
+)
+def test_signs_of_life_are_for_the_process_that_is_asked_for_them(monkeypatch, limit, process, seconds):
+    monkeypatch.setenv("WATCHDOG_USEC", limit)
+    monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if process == "own" else process or "")
+    if process is None:
+        monkeypatch.delenv("WATCHDOG_PID")
+    assert service_manager.seconds_between_signs() == seconds

@@ -1,0 +1,45 @@
+import threading
+
+import pytest
+
+from cardbeat.jobs.future import Future
+
+
+def test_a_callback_comes_once_whether_it_was_added_before_or_after():
+    told = []
+    future = Future()
+    future.when_done(lambda: told.append("before"))
+    assert not future.is_done
+    assert told == []
+    future.set_result(7)
+    future.when_done(lambda: told.append("after"))
+    assert told == ["before", "after"]
+    assert future.is_done
+    assert future.result() == 7
+
+
+def test_an_error_is_raised_by_result_and_by_wait():
+    future = Future()
+    future.set_error(KeyError("x"))
+    for ask in (future.result, future.wait):
+        with pytest.raises(KeyError):
+            ask()
+
+
+def test_threads_wait_for_a_result_that_another_one_sets():
+    future = Future()
+    begin = threading.Barrier(9)
+    found = []
+
+    def wait():
+        begin.wait(10)
+        found.append(future.wait())
+
+    threads = [threading.Thread(target=wait) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    begin.wait(10)
+    future.set_result("done")
+    for thread in threads:
+        thread.join(10)
+    assert found == ["done"] * 8
