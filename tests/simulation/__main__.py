@@ -12,6 +12,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,9 +47,10 @@ def main() -> int:
     options = parser.parse_args()
     if options.seed is not None:
         return run_one(options)
-    if options.plants is not None:
-        return find_plants(options.plants or plant_names(), options.jobs)
     draw = random.SystemRandom() if options.luck is None else random.Random(options.luck)
+    if options.plants is not None:
+        first_seed = draw.randrange(10**9)
+        return find_plants(options.plants or plant_names(), first_seed, options.jobs)
     if options.day:
         return simulate(1.0, islice(day_runs(draw.randrange), DAY_RUNS), options.jobs)
     runs = year_runs(draw.randrange, options.sweeps)
@@ -218,15 +220,15 @@ def plant_names() -> list[str]:
     return subprocess.run(command, cwd=ROOT, stdout=-1, text=True, check=True).stdout.split()
 
 
-def find_plants(names: list[str], jobs: int) -> int:
+def find_plants(names: list[str], first_seed: int, jobs: int) -> int:
     """Whether each is found within a simulated month; prints after how long, and by what."""
     with ThreadPoolExecutor(jobs) as pool:
-        return int(not all(list(pool.map(is_found, names))))
+        return int(not all(list(pool.map(partial(is_found, first_seed), names))))
 
 
-def is_found(name: str) -> bool:
+def is_found(first_seed: int, name: str) -> bool:
     days = 0.0
-    seed = random.SystemRandom().randrange(10**9)
+    seed = first_seed
     while days < MONTH_DAYS:
         found = run([*run_arguments(seed, PLANT_SWEEPS, {}), "--plant", name])
         if not found.result:

@@ -200,7 +200,7 @@ PLANTS = {
     "guard": Plant(no_guard_in_the_sweep, HOURLY, ("told twice", "follows another")),
     "transaction": Plant(alert_outside_the_transaction, HOURLY, ("has no alert",)),
     "order": Plant(alerts_out_of_order, {**HOURLY, "checks": 30}, ("before an earlier one", "an alert waits")),
-    "revocation": Plant(revocation_half_done, REVOKED, ("is not removed",)),
+    "revocation": Plant(revocation_half_done, REVOKED, ("is not removed", "an alert waits")),
     "heard": Plant(revoked_key_still_heard, REVOKED, ("a deleted check took",)),
     "wake-up": Plant(wake_up_lost, HOURLY, ("an alert waits",)),
     "revoked-at-once": Plant(revocation_in_one_transaction, CROWDED, ("rows at once", " s while nothing was wrong")),
