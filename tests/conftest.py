@@ -5,11 +5,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cardbeat.config import Config
 from tests.support import App, FakeClock, service_of
 
 pytest_plugins = ["tests.artifact", "tests.postgresql"]
+
+settings.register_profile(
+    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("fixed")
+"""The same examples each time; `--hypothesis-profile default` draws new ones."""
 
 SLOW_FOLDERS = {"browser", "crash", "hosts", "pyz", "simulation", "sites"}
 
