@@ -64,14 +64,15 @@ class Invalid(Refusal):
     """400: the caller must change a value."""
 
     @classmethod
-    def of_all(cls, wrong: Sequence["Invalid"]) -> "Invalid":
-        """One refusal that names the fields of all these; there must be one at least."""
+    def of_all(cls, wrong: Sequence["Invalid"], mixed: str = "invalid_field") -> "Invalid":
+        """One refusal that names the fields of all these; `mixed`: its code where codes differ."""
         if len(wrong) == 1:
             return wrong[0]
         fields = [one for refusal in wrong for one in refusal.fields]
         codes = {refusal.code for refusal in wrong}
-        code = codes.pop() if len(codes) == 1 else "invalid_field"
-        sentence = f"{len(fields)} fields are wrong; fields says what to do about each."
+        code = codes.pop() if len(codes) == 1 else mixed
+        names = ", ".join(one["field"] for one in fields)
+        sentence = f"{len(fields)} fields are wrong ({names}); fields says what to do about each."
         return cls(code, sentence, fields=fields)
 
 

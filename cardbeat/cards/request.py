@@ -43,10 +43,18 @@ def card_from(values: Mapping[str, str]) -> Card:
     Raises `Invalid` for a blank title or an unknown template or theme. An unknown `lang` is none.
     """
     texts = {name: _clean(values.get(name, "")) for name in TEXTS}
+    template = values.get("template", TEMPLATES[0])
+    theme = values.get("theme", THEMES[0])
+    wrong = []
     if not texts["title"]:
-        raise Invalid("missing_parameter", field="title")
-    template = _one_of("template", values.get("template", TEMPLATES[0]), TEMPLATES)
-    theme = _one_of("theme", values.get("theme", THEMES[0]), THEMES)
+        wrong.append(Invalid("missing_parameter", field="title"))
+    if template not in TEMPLATES:
+        known = ", ".join(TEMPLATES)
+        wrong.append(Invalid("invalid_parameter", field="template", known=known))
+    if theme not in THEMES:
+        wrong.append(Invalid("invalid_parameter", field="theme", known=", ".join(THEMES)))
+    if wrong:
+        raise Invalid.of_all(wrong, "invalid_parameter")
     lang = values.get("lang", "")
     return Card(**texts, template=template, theme=theme, lang=lang if _LANGUAGE_TAG(lang) else "")
 
@@ -57,9 +65,3 @@ def _clean(text: str) -> str:
     if not first_seen(text):
         return ""
     return _DOTTED_CIRCLE + text if all(map(is_mark, seen(text))) else text
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise Invalid("invalid_parameter", field=name, known=", ".join(allowed))
-    return value

@@ -75,6 +75,14 @@ def test_other_values_and_repeated_ones_are_refused_with_those_there_are(query, 
         card_of(query)
 
 
+def test_all_wrong_parameters_are_named():
+    with pytest.raises(Invalid) as refused:
+        card_of("template=Blog&theme=blue")
+    fields = [wrong["field"] for wrong in refused.value.body()["fields"]]
+    assert fields == ["title", "template", "theme"]
+    assert refused.value.code == "invalid_parameter"
+
+
 def test_unknown_parameters_are_allowed_and_may_repeat():
     assert card_of("v=1&title=x&v=2&&utm_source=y&amp;theme=light").theme == "dark"
 
