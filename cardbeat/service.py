@@ -35,10 +35,8 @@ from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes, Registration
 from cardbeat.keys.store import Keys
 from cardbeat.operation.check_metrics import CheckMetricsRoutes
-from cardbeat.operation.description import DescriptionRoutes
 from cardbeat.operation.health import HealthRoutes
 from cardbeat.operation.metrics import Answers, MetricsRoutes
-from cardbeat.pages.documentation import DocRoutes
 from cardbeat.pages.routes import PageRoutes
 from cardbeat.web.access import AccessLog
 from cardbeat.web.listener import Listener
@@ -53,9 +51,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOAD_AFTER_SECONDS = 1.0
-"""After this time of serving, what the first answer did not need is loaded: to draw, to post, to
-describe and document. Not at the first use alone: an upgrade replaces the artifact while it runs,
-and what is not loaded then can't be."""
+"""After this time of serving, what the first answer did not need is loaded: to draw and to post.
+Not at the first use alone: an upgrade replaces the artifact while it runs, and what is not loaded
+then can't be."""
 LEAST_SECONDS = 0.1
 """Minimum time each part gets to stop, in seconds."""
 
@@ -156,8 +154,6 @@ class Service:
             self._renders,
             note_drawing_seconds=self._answers.drawing_seconds.append,
         )
-        description = DescriptionRoutes(self._base_url)
-        docs = DocRoutes(description.body)
         registration = Registration(config)
         parts = (
             KeyRoutes(registration, self.keys, self._renders, checks.usage, self.tidy.wake),
@@ -181,11 +177,9 @@ class Service:
                 lambda: self.server.connections_shed,
             ),
             CheckMetricsRoutes(checks, self.keys),
-            PageRoutes(config.accent),
-            docs,
-            description,
+            PageRoutes(self._base_url, config.accent),
         )
-        to_load = (self.painter.start, lambda: self._sender, docs.load, _warn_of_certificates)
+        to_load = (self.painter.start, lambda: self._sender, _warn_of_certificates)
         self.loading = threading.Timer(LOAD_AFTER_SECONDS, partial(_load, to_load))
         self.loading.name = "loading"
         self.loading.daemon = True

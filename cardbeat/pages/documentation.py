@@ -1,114 +1,154 @@
-"""The endpoints `GET /docs` and `GET /docs/{page}`: the Markdown of `docs`, as HTML."""
+"""The pages of the documentation: the Markdown of `docs`, as HTML.
 
-import json
+The anchors of headings are those that GitHub makes.
+"""
+
+import html
 import re
-from collections.abc import Iterator
-from functools import cache
+from typing import Any, NamedTuple
 
 from cardbeat.errors import NotFound
 from cardbeat.files import read_text
-from cardbeat.pages.routes import TYPES, page_answer, tagged
-from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Route
+from cardbeat.vendor.mistune.markdown import Markdown
+from cardbeat.vendor.mistune.plugins.table import table
+from cardbeat.vendor.mistune.renderers.html import HTMLRenderer
 
 INDEX = "README"
 """The page that lists the others. GitHub shows it where it shows the folder."""
-API = "api"
-"""The page that ends with all endpoints, as the server describes them."""
 TOUR = "tour"
 """The page whose commands start a server of their own."""
 TRIAL_URL = "http://127.0.0.1:8080"
 PUBLIC_URL = "https://cards.example.com"
-_ROW = re.compile(
-    r"^\| (?:\*\*(?P<group>[^|]+)\*\*|\[(?P<title>[^|]+)\]\((?P<page>[\w-]+)\.md\)) \|",
-    re.MULTILINE,
-)
-_FIELD = re.compile(r"\{(\w+)\}")
-_read = cache(read_text)
+_ROW = re.compile(r"^\| (?:\*\*(.+)\*\*|\[(.+)\]\(([\w-]+)\.md\)) \|", re.MULTILINE)
+"""A row of the list of pages: the title of a group, or the title and the name of a page."""
+_TAG = re.compile(r"<[^>]*>")
+_NOT_IN_SLUG = re.compile(r"[^\w\- ]")
+_PAGE = re.compile(r"([\w-]+)\.md(#.*)?")
 
 
-class DocRoutes:
-    """Makes each page at its first request, and then answers it from memory.
+class Rendered(NamedTuple):
+    """A page: its title, its text, and the level, anchor and title of each heading, as HTML."""
 
-    `description` is the OpenAPI description of the service, as JSON.
+    title: str
+    body: str
+    sections: list[tuple[int, str, str]]
+
+
+def page_of(name: str, base_url: str) -> bytes:
+    """The HTML of a page, for the server with this URL; that of the list of pages has no name.
+
+    Raises `NotFound` for a page that is not in the list.
+    """
+    listed = _ROW.findall(read_text(f"docs/{INDEX}.md"))
+    if name and name not in [page for _, _, page in listed]:
+        raise NotFound
+    markdown = read_text(f"docs/{name or INDEX}.md")
+    if name != TOUR:
+        markdown = markdown.replace(TRIAL_URL, base_url)
+    if base_url.startswith("https:"):
+        markdown = markdown.replace(PUBLIC_URL, base_url)
+    to_root = ""
+    up = ""
+    if name:
+        to_root = "../"
+        up = '<p class="up"><a href="../docs">Documentation</a></p>'
+    text = rendered(markdown, to_root)
+    sections = ""
+    for level, slug, title in text.sections:
+        if level < 4:
+            sections += f'<li class="level{level}"><a href="#{slug}">{title}</a></li>'
+    pages = ""
+    for group, title, page in listed:
+        if group:
+            pages += f'<li class="group">{group}</li>'
+        else:
+            mark = ' aria-current="page"' if page == name else ""
+            pages += f'<li><a href="{to_root}docs/{page}"{mark}>{title}</a></li>'
+    filled = read_text("pages/docs/docs.html").format(
+        root=to_root,
+        home=to_root or "./",
+        title=text.title,
+        up=up,
+        sections=sections,
+        text=text.body,
+        pages=pages,
+    )
+    return filled.encode()
+
+
+def rendered(markdown: str, to_root: str) -> Rendered:
+    """The page with this Markdown. `to_root` is the relative URL from it to `/`, such as `../`."""
+    renderer = _Renderer(to_root)
+    body = Markdown(renderer, plugins=[table])(markdown)
+    (_, _, title), *sections = renderer.sections
+    return Rendered(title, str(body), sections)
+
+
+def slug_of(heading: str) -> str:
+    """The anchor of a heading, given as text."""
+    return _NOT_IN_SLUG.sub("", heading.strip().lower()).replace(" ", "-")
+
+
+class _Renderer(HTMLRenderer):
+    """Raw HTML is shown as text. Pages and files are linked where the server has them.
+
+    Each cell of a table names its column, because on a phone the cells of a row stand below each
+    other. It has a role, because browsers drop the roles of a table that is not shown as one.
     """
 
-    def __init__(self, description: bytes) -> None:
-        self._description = description
-        self._page = cache(self._make)
+    def __init__(self, to_root: str) -> None:
+        super().__init__()
+        self._to_root = to_root
+        self.sections: list[tuple[int, str, str]] = []
+        """The level, the anchor and the title of each heading, as HTML."""
+        self._used: dict[str, int] = {}
+        self._columns: list[str] = []
+        self._cells = 0
 
-    def routes(self) -> list[Route]:
-        # A thread makes a page: that takes up to 0.1 s.
-        return [Route("GET", path, self.read) for path in ("/docs", "/docs/{page}")]
+    def heading(self, text: str, level: int, **attrs: Any) -> str:
+        slug = first = slug_of(html.unescape(_TAG.sub("", text)))
+        while slug in self._used:
+            self._used[first] += 1
+            slug = f"{first}-{self._used[first]}"
+        self._used[slug] = 0
+        self.sections.append((level, slug, text))
+        if level == 1:
+            return ""
+        return f'<h{level} id="{slug}"><a href="#{slug}">{text}</a></h{level}>\n'
 
-    def load(self) -> None:
-        """Load what makes pages, before an upgrade can replace the artifact."""
-        from cardbeat.pages import markdown, reference  # noqa: F401, PLC0415 - a start needs neither
+    def link(self, text: str, url: str, title: str | None = None) -> str:
+        return super().link(text, self._served(url), title)
 
-        _read("pages/docs/docs.html")
-        for page in _pages():
-            _read(f"docs/{page}.md")
+    def image(self, text: str, url: str, title: str | None = None) -> str:
+        image = super().image(text, self._served(url), title)
+        return image.replace("<img ", '<img loading="lazy" ')
 
-    def read(self, request: Request) -> Response:
-        name = request.params.get("page", INDEX)
-        if request.params and name not in _pages():
-            raise NotFound
-        body, etag = self._page(name)
-        return page_answer(request, body, etag, TYPES["html"])
+    def block_code(self, code: str, info: str | None = None) -> str:
+        # Lines of `text` keep their columns, so such a block scrolls: the keyboard must reach it.
+        wide = ' class="code wide" tabindex="0"' if info == "text" else ' class="code"'
+        return f"<pre{wide}><code>{html.escape(code, quote=False)}</code></pre>\n"
 
-    def _make(self, name: str) -> tuple[bytes, str]:
-        """The body and entity tag of a page."""
-        from cardbeat.pages.markdown import rendered  # noqa: PLC0415
+    def table(self, text: str) -> str:
+        self._columns = []
+        rows = text.replace("<tr>", '<tr role="row">')
+        return f'<table role="table">\n{rows}</table>\n'
 
-        to_root = "" if name == INDEX else "../"
-        text = rendered(self._markdown(name), to_root)
-        sections = ""
-        for section in text.sections:
-            if section.level < 4:
-                link = f'<a href="#{section.slug}">{section.title}</a>'
-                sections += f'<li class="level{section.level}">{link}</li>'
-        fields = {
-            "root": to_root,
-            "home": to_root or "./",
-            "title": text.title,
-            "up": '<p class="up"><a href="../docs">Documentation</a></p>' if to_root else "",
-            "sections": sections,
-            "text": text.body,
-            "pages": "".join(_entries(name, to_root)),
-        }
-        page = _FIELD.sub(lambda field: fields[field[1]], _read("pages/docs/docs.html"))
-        return tagged(page.encode())
+    def table_row(self, text: str) -> str:
+        self._cells = 0
+        return f"<tr>\n{text}</tr>\n"
 
-    def _markdown(self, name: str) -> str:
-        """The text of a page, with this server's own URL in place of those of the examples."""
-        from cardbeat.pages.reference import reference  # noqa: PLC0415
+    def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
+        if head:
+            self._columns.append(_TAG.sub("", text))
+            return f'<th role="columnheader" scope="col">{text}</th>\n'
+        column = self._columns[self._cells]
+        self._cells += 1
+        return f'<td role="cell" data-head="{column}">{text}</td>\n'
 
-        described = json.loads(self._description)
-        base_url = described["servers"][0]["url"]
-        markdown = _read(f"docs/{name}.md")
-        if name == API:
-            markdown += reference(described)
-        if name != TOUR:
-            markdown = markdown.replace(TRIAL_URL, base_url)
-        if base_url.startswith("https:"):
-            markdown = markdown.replace(PUBLIC_URL, base_url)
-        return markdown
-
-
-def _entries(current: str, to_root: str) -> Iterator[str]:
-    """The list of all pages, in groups. The current one is marked."""
-    for row in _rows():
-        if row["group"]:
-            yield f'<li class="group">{row["group"]}</li>'
-        else:
-            mark = ' aria-current="page"' if row["page"] == current else ""
-            yield f'<li><a href="{to_root}docs/{row["page"]}"{mark}>{row["title"]}</a></li>'
-
-
-def _pages() -> list[str]:
-    """The names of all pages but the index, in their order."""
-    return [row["page"] for row in _rows() if row["page"]]
-
-
-def _rows() -> Iterator[re.Match[str]]:
-    return _ROW.finditer(_read(f"docs/{INDEX}.md"))
+    def _served(self, url: str) -> str:
+        if url.startswith("files/"):
+            return f"{self._to_root}pages/{url}"
+        if page := _PAGE.fullmatch(url):
+            name = "" if page[1] == "README" else f"/{page[1]}"
+            return f"{self._to_root}docs{name}{page[2] or ''}"
+        return url

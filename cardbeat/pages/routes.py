@@ -1,6 +1,7 @@
-"""The endpoints `GET /`, `GET /dashboard`, and `GET /pages/...` for the files that pages load."""
+"""The endpoints of the pages, of the files that they load, and `GET /openapi.json`."""
 
 import hashlib
+import json
 import re
 from functools import cache, partial
 
@@ -47,51 +48,66 @@ _ACCENT = '<p class="hint">This server draws in <code id="accent">{}</code>.</p>
 class PageRoutes:
     """Answers each file from memory, after reading it once. The builder shows the cards' accent."""
 
-    def __init__(self, accent: str | None = None) -> None:
+    def __init__(self, base_url: str, accent: str | None = None) -> None:
         self._accent = accent
+        url = json.dumps(base_url).encode()
+        described = read_bytes("openapi.json").replace(b'"http://127.0.0.1:8080"', url, 1)
+        self._description = Response(200, described, {"Content-Type": "application/json"})
+        self._doc = cache(partial(_doc, base_url))
 
     def routes(self) -> list[Route]:
         return [
             Route("GET", "/", partial(self.page, "builder"), in_loop=True),
             Route("GET", "/dashboard", partial(self.page, "dashboard"), in_loop=True),
             Route("GET", "/pages/{folder}/{name}", self.file, in_loop=True),
+            Route("GET", "/openapi.json", lambda _: self._description, in_loop=True),
+            # A thread makes a page of the documentation: that takes up to 0.1 s.
+            Route("GET", "/docs", self.doc),
+            Route("GET", "/docs/{page}", self.doc),
         ]
 
     def page(self, name: str, request: Request) -> Response:
-        body, etag = _file(f"pages/{name}/{name}.html", self._accent)
-        return page_answer(request, body, etag, TYPES["html"])
+        return _unless_known(request, _file(f"pages/{name}/{name}.html", self._accent))
 
     def file(self, request: Request) -> Response:
         """A script, style, picture or font, or a file that the documentation links."""
-        folder, name = request.params["folder"], request.params["name"]
-        kind = name.rpartition(".")[2]
-        is_part = folder in FOLDERS and (folder == "files" or kind in PARTS)
-        if not is_part or not _NAME.fullmatch(name):
+        folder = request.params["folder"]
+        name = request.params["name"]
+        is_part = folder == "files" or name.rpartition(".")[2] in PARTS
+        if folder not in FOLDERS or not is_part or not _NAME.fullmatch(name):
             raise NotFound
-        body, etag = _file(f"{FOLDERS[folder]}/{name}")
-        return page_answer(request, body, etag, TYPES.get(kind, TEXT))
+        return _unless_known(request, _file(f"{FOLDERS[folder]}/{name}"))
+
+    def doc(self, request: Request) -> Response:
+        return _unless_known(request, self._doc(request.params.get("page", "")))
 
 
-def page_answer(request: Request, body: bytes, etag: str, media_type: str) -> Response:
+def _unless_known(request: Request, page: Response) -> Response:
     """A page or a file of one, or 304 if the request names its entity tag."""
-    headers = {**PAGE_HEADERS, "Content-Type": media_type, "ETag": etag}
-    if request.names_tag("if-none-match", etag):
-        return Response(304, b"", headers)
-    return Response(200, body, headers)
+    if request.names_tag("if-none-match", page.headers["ETag"]):
+        return Response(304, b"", page.headers)
+    return page
 
 
-def tagged(body: bytes) -> tuple[bytes, str]:
-    """The body and its entity tag."""
-    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+def _doc(base_url: str, name: str) -> Response:
+    """A page of the documentation; that of the list has no name. Raises `NotFound`."""
+    from cardbeat.pages.documentation import page_of  # noqa: PLC0415 - not at the start
+
+    return _page(page_of(name, base_url), TYPES["html"])
 
 
 @cache
-def _file(path: str, accent: str | None = None) -> tuple[bytes, str]:
-    """The body and entity tag of a file of the package. Raises `NotFound`, which is not cached."""
+def _file(path: str, accent: str | None = None) -> Response:
+    """A file of the package. Raises `NotFound`, which is not cached."""
     try:
         body = read_bytes(path)
     except OSError:
         raise NotFound from None
     if accent:
         body = body.replace(b"<!-- accent -->", _ACCENT.format(accent).encode())
-    return tagged(body)
+    return _page(body, TYPES.get(path.rpartition(".")[2], TEXT))
+
+
+def _page(body: bytes, media_type: str) -> Response:
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    return Response(200, body, {**PAGE_HEADERS, "Content-Type": media_type, "ETag": etag})

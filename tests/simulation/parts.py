@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def replace_parts(world: "World") -> None:
     """For a world that is about to run."""
-    for name in ("Store", "CardRoutes", "DescriptionRoutes", "PageRoutes"):
+    for name in ("Store", "CardRoutes", "PageRoutes"):
         setattr(service, name, Nothing)
     service.Painter = Nothing  # type: ignore[assignment, misc]
     service.new_sender = lambda *_: world.network  # type: ignore[assignment, return-value]

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from cardbeat.heartbeat.alerts.retries import JITTER, SCHEDULE_SECONDS
-from cardbeat.pages.markdown import rendered, slug_of
+from cardbeat.pages.documentation import rendered, slug_of
 from tests.artifact import ROOT
 from tests.documentation import BLOCK, DOCS, FOLDER, PAGES, README
 
@@ -44,7 +44,7 @@ def without_code(markdown: str) -> str:
 def anchors(markdown: str) -> set[str]:
     """Those that GitHub gives its headings, and that the server gives them."""
     text = rendered(markdown, "")
-    return {slug_of(re.sub("<.*?>", "", text.title)), *(section.slug for section in text.sections)}
+    return {slug_of(re.sub("<.*?>", "", text.title)), *(slug for _, slug, _ in text.sections)}
 
 
 @pytest.mark.parametrize("path", LINKING, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -161,7 +161,7 @@ def test_troubleshooting_has_a_row_for_each_sentence_of_a_failed_alert():
 
 def test_equal_headings_get_anchors_of_their_own_as_on_github():
     text = rendered("# T\n\n## A\n\n## A\n\n### A-1\n", "")
-    assert [section.slug for section in text.sections] == ["a", "a-1", "a-1-1"]
+    assert [slug for _, slug, _ in text.sections] == ["a", "a-1", "a-1-1"]
 
 
 @pytest.mark.parametrize("library", ["mistune", "webencodings"])

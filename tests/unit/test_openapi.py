@@ -20,14 +20,19 @@ from cardbeat.heartbeat.alerts.target import URL_BYTES
 from cardbeat.heartbeat.quota import WAITING_TESTS
 from cardbeat.heartbeat.routes import DAYS, LARGEST_PAGE, MOST_DAYS, PAGE_CHECKS
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
-from cardbeat.pages.reference import endpoints_of, example_of, json_schema_of, resolved
 from cardbeat.text import first_seen
+from tests.documentation import DOCS
 
 PACKAGE = Path(cardbeat.__file__).parent
 TEXT = (PACKAGE / "openapi.json").read_text(encoding="utf-8")
 FILE = json.loads(TEXT)
-SCHEMAS = resolved(FILE, FILE["components"]["schemas"])
-ENDPOINTS = {f"{one.method} {one.path}": one for one in endpoints_of(FILE)}
+SCHEMAS = FILE["components"]["schemas"]
+ENDPOINTS = {
+    f"{method.upper()} {path}": operation
+    for path, item in FILE["paths"].items()
+    for method, operation in item.items()
+    if method != "parameters"
+}
 
 
 def validator(schema):
@@ -41,13 +46,20 @@ def fits(value, schema):
 NAMES = validator(SCHEMAS["Name"])
 
 
+def nodes(value):
+    """A value of JSON, and all values in it."""
+    yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from nodes(one)
+
+
 def among(schema):
     return range(schema["minimum"], schema["maximum"] + 1)
 
 
 def schema_of(endpoint, parameter):
-    (found,) = (one["schema"] for one in ENDPOINTS[endpoint].parameters if one["name"] == parameter)
-    return found
+    (found,) = (one for one in ENDPOINTS[endpoint]["parameters"] if one.get("name") == parameter)
+    return found["schema"]
 
 
 def is_taken(name):
@@ -72,10 +84,16 @@ def test_it_is_served_as_it_stands_but_for_the_servers_own_address(app):
 
 def test_it_describes_the_routes_and_no_others_and_which_of_them_need_a_key(app):
     assert set(ENDPOINTS) == {f"{route.method} {route.pattern}" for route in app.service.router.routes}
-    for name, one in ENDPOINTS.items():
-        answer = app(one.method, re.sub(r"\{\w+\}", "x", one.path), key="sk_unknown")
-        told = ("security" in one.operation, "401" in one.operation["responses"])
+    for name, operation in ENDPOINTS.items():
+        answer = app(*re.sub(r"\{\w+\}", "x", name).split(), key="sk_unknown")
+        told = ("security" in operation, "401" in operation["responses"])
         assert told == (answer.status == 401,) * 2, name
+
+
+def test_the_page_of_the_api_has_a_command_for_each_call_and_each_code():
+    for operation in ENDPOINTS.values():
+        assert "Pages" in operation["tags"] or f"# {operation['summary']}\n" in DOCS["api"]
+    assert [code for code in REASONS if f"`{code}`" not in DOCS["api"]] == []
 
 
 def test_it_lists_each_refusal_with_its_status_and_sentence():
@@ -94,13 +112,11 @@ def test_it_lists_each_refusal_with_its_status_and_sentence():
 
 
 def test_examples_fit_their_schemas():
-    found = [SCHEMAS["Delivery"]]
-    for endpoint in ENDPOINTS.values():
-        for one in endpoint.parameters:
-            assert "example" not in one or fits(one["example"], one["schema"]), one
-        found += [endpoint.body, *map(json_schema_of, endpoint.operation["responses"].values())]
-    for schema in filter(None, found):
-        assert fits(example_of(schema), schema)
+    for node in nodes(FILE):
+        if isinstance(node, dict):
+            assert "example" not in node or fits(node["example"], node["schema"]), node
+            if isinstance(node.get("examples"), list):
+                assert all(fits(one, node) for one in node["examples"]), node
 
 
 def test_fields_have_the_bounds_of_the_code():
@@ -118,10 +134,11 @@ def test_parameters_and_texts_have_the_bounds_of_the_code():
     assert SCHEMAS["Registration"]["properties"]["email"]["maxLength"] == MAX_EMAIL_LENGTH
     assert schema_of("GET /og", "template")["enum"] == [*TEMPLATES]
     assert schema_of("GET /og", "theme")["enum"] == [*THEMES]
-    assert schema_of("GET /checks", "limit")["default"] == PAGE_CHECKS
+    limit = FILE["components"]["parameters"]["Limit"]["schema"]
+    assert limit["default"] == PAGE_CHECKS
     assert schema_of("GET /checks/outages", "days")["default"] == DAYS
     assert among(schema_of("GET /checks/outages", "days")) == range(1, MOST_DAYS + 1)
-    assert among(schema_of("GET /checks", "limit")) == range(1, LARGEST_PAGE + 1)
+    assert among(limit) == range(1, LARGEST_PAGE + 1)
 
 
 def test_sentences_have_the_numbers_and_names_of_the_code():
