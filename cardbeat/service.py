@@ -36,7 +36,7 @@ from cardbeat.keys.routes import KeyRoutes, Registration
 from cardbeat.keys.store import Keys
 from cardbeat.operation.check_metrics import CheckMetricsRoutes
 from cardbeat.operation.health import HealthRoutes
-from cardbeat.operation.metrics import Answers, MetricsRoutes
+from cardbeat.operation.metrics import Metrics
 from cardbeat.pages.routes import PageRoutes
 from cardbeat.web.access import AccessLog
 from cardbeat.web.listener import Listener
@@ -87,10 +87,9 @@ class Service:
             self._build_heartbeat()
             self._build_cards()
             undo.callback(self.store.close)
-            self._answers = Answers()
             self.health = HealthRoutes(self.database, self._clock, self.sweep.healthy)
             self.router = Router(self._routes())
-            observers: list[Callable[[Sequence[Answered]], object]] = [self._answers.observe]
+            observers: list[Callable[[Sequence[Answered]], object]] = [self._metrics.observe]
             if access_log is not None:
                 observers.append(access_log.note)
             self.server = HttpServer(
@@ -152,7 +151,14 @@ class Service:
             self.store,
             self.painter,
             self._renders,
-            note_drawing_seconds=self._answers.drawing_seconds.append,
+        )
+        self._metrics = Metrics(
+            self.cards,
+            self.store,
+            checks,
+            self.delivery,
+            self.sweep,
+            shed=lambda: self.server.connections_shed,
         )
         registration = Registration(config)
         parts = (
@@ -168,14 +174,7 @@ class Service:
                 allow_private_webhooks=config.allow_private_webhooks,
             ),
             self.health,
-            MetricsRoutes(
-                self._answers,
-                self.store,
-                checks,
-                self.delivery,
-                self.sweep,
-                lambda: self.server.connections_shed,
-            ),
+            self._metrics,
             CheckMetricsRoutes(checks, self.keys),
             PageRoutes(self._base_url, config.accent),
         )

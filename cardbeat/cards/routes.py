@@ -4,7 +4,6 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -51,14 +50,15 @@ class CardRoutes:
         painter: "Painter",
         renders: RateLimit,
         *,
-        note_drawing_seconds: Callable[[float], object] = lambda _: None,
         monotonic: Clock = time.monotonic,
     ) -> None:
         self._keys = keys
         self._store = store
         self._painter = painter
         self._renders = renders
-        self._note_drawing_seconds = note_drawing_seconds
+        self.drawn = 0
+        self.drawing_seconds = 0.0
+        """Cards drawn since the start, and the time that this took. Only one thread draws."""
         self._queue = DrawingQueue(monotonic)
         self._deciding = threading.Lock()
         """Held by the thread that looks whether a card must be drawn."""
@@ -154,7 +154,8 @@ class CardRoutes:
     def _draw(self, name: str, card: "Card") -> StoredCard:
         began = time.perf_counter()
         drawing = self._painter.draw(card)
-        self._note_drawing_seconds(time.perf_counter() - began)
+        self.drawing_seconds += time.perf_counter() - began
+        self.drawn += 1
         if drawing.unshaped:
             log.warning("%s", UNSHAPED)
         sealed = seal(name, drawing.png, drawing.missing_glyphs)

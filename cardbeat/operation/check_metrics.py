@@ -7,7 +7,7 @@ from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.keys.key import CHECKS, READ
 from cardbeat.keys.store import Bearer, Keys, key_of
-from cardbeat.operation.prometheus import Samples
+from cardbeat.operation.metrics import Samples
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 

@@ -1,119 +1,122 @@
-"""`GET /metrics`: counters and gauges of the whole service.
+"""`GET /metrics`: counters and gauges of the whole service, in the text format of Prometheus 0.0.4.
 
 No sample names a key, a check id or an address.
 """
 
 import contextlib
+import json
 import sys
 import time
 from bisect import bisect_left
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 import PIL
 
 from cardbeat import __version__
+from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.errors import Unavailable
+from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.delivery import Delivery
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.sweep import Sweep
-from cardbeat.operation.prometheus import Samples
 from cardbeat.web.message import Answered, Request, Response
 from cardbeat.web.router import Route
 
-BOUNDS_SECONDS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 10)
+FAMILIES: Final = json.loads(read_text("operation/metrics.json"))
+"""The kind and the meaning of each family of samples, by endpoint."""
+BOUNDS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 10)
+"""Of durations, in seconds."""
 DURATIONS: Final = "cardbeat_http_request_duration_seconds"
 
-
-class Histogram:
-    """Counts durations by the smallest bound that is not below each."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(BOUNDS_SECONDS) + 1)
-        self._sum_seconds = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self._counts[bisect_left(BOUNDS_SECONDS, seconds)] += 1
-        self._sum_seconds += seconds
-
-    def write(self, samples: Samples, family: str, **labels: str) -> None:
-        """Add its samples. That of a bound counts all durations up to it, as the format has it."""
-        total = 0
-        for bound, count in zip((*BOUNDS_SECONDS, "+Inf"), self._counts, strict=True):
-            total += count
-            samples.add(family, total, "_bucket", **labels, le=bound)
-        samples.add(family, self._sum_seconds, "_sum", **labels)
-        samples.add(family, total, "_count", **labels)
+# The format escapes backslash, quote and newline, and so does JSON. No label has other controls.
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
-class Answers:
-    """Counts answers and drawing times. Only the loop calls `observe`, so it needs no lock."""
+class Samples:
+    """The samples of an endpoint, by family."""
 
-    def __init__(self) -> None:
-        self.drawing_seconds: deque[float] = deque()
-        """Seconds that each new card took: other threads append, `observe` counts and removes."""
-        self._drawings = Histogram()
+    def __init__(self, endpoint: str) -> None:
+        self._lines: dict[str, list[str]] = {}
+        for name, (kind, meaning) in FAMILIES[endpoint].items():
+            self._lines[name] = [f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n"]
+
+    def add(self, family: str, value: float, suffix: str = "", **labels: object) -> None:
+        """`add("a_total", 3, route="/")` adds the line `a_total{route="/"} 3`."""
+        pairs = ",".join([f"{name}={_quoted(str(text))}" for name, text in labels.items()])
+        braces = f"{{{pairs}}}" if pairs else ""
+        self._lines[family].append(f"{family}{suffix}{braces} {value}\n")
+
+    def response(self) -> Response:
+        text = "".join("".join(lines) for lines in self._lines.values())
+        headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        return Response(200, text.encode(), headers)
+
+
+class Metrics:
+    """Counts answers, and collects the counters and gauges of all parts.
+
+    Only the loop calls `observe`, so it needs no lock. `shed` counts the connections shed.
+    """
+
+    def __init__(
+        self,
+        cards: CardRoutes,
+        store: Store,
+        checks: Checks,
+        delivery: Delivery,
+        sweep: Sweep,
+        *,
+        shed: Callable[[], int],
+    ) -> None:
+        self._cards = cards
+        self._store = store
+        self._checks = checks
+        self._delivery = delivery
+        self._sweep = sweep
+        self._shed = shed
+        self._started_at = time.time()
         self._requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
-        self._durations: defaultdict[str, Histogram] = defaultdict(Histogram)
-        self._cards = {"HIT": 0, "MISS": 0}
+        """Answers by route, method and status."""
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        """What all answers of a route took."""
+        self._durations: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BOUNDS) + 1))
+        """Answers by the smallest of `BOUNDS` that they kept, for each route."""
+        self._by_cache = {"HIT": 0, "MISS": 0}
         self._pings = {False: 0, True: 0}
-
-    def observe(self, answers: Iterable[Answered]) -> None:
-        while self.drawing_seconds:
-            self._drawings.observe(self.drawing_seconds.popleft())
-        for request, response, seconds in answers:
-            route = request.pattern or "none"
-            self._requests[route, request.method, response.status] += 1
-            self._durations[route].observe(seconds)
-            if "X-Cache" in response.headers:
-                self._cards[response.headers["X-Cache"]] += 1
-            is_ping = route == "/ping/{id}" or request.params.get("signal") == "0"
-            if is_ping and response.status == 200 and isinstance(response.body, bytes):
-                self._pings[b'"recovered":true' in response.body] += 1
-
-    def write(self, samples: Samples) -> None:
-        # Copies, because the loop may add to them while this thread reads.
-        for (route, method, status), count in sorted(self._requests.copy().items()):
-            labels = {"route": route, "method": method, "status": str(status)}
-            samples.add("cardbeat_http_requests_total", count, **labels)
-        for route, durations in sorted(self._durations.copy().items()):
-            durations.write(samples, DURATIONS, route=route)
-        for cache, count in self._cards.items():
-            samples.add("cardbeat_cards_total", count, cache=cache.lower())
-        for recovered, count in self._pings.items():
-            samples.add("cardbeat_pings_total", count, recovered=str(recovered).lower())
-        self._drawings.write(samples, "cardbeat_card_render_duration_seconds")
-
-
-@dataclass(eq=False, repr=False)
-class MetricsRoutes:
-    """Collects the counters and gauges of all parts. `shed` counts the connections shed."""
-
-    _answers: Answers
-    _store: Store
-    _checks: Checks
-    _delivery: Delivery
-    _sweep: Sweep
-    _shed: Callable[[], int]
-    _started_at: float = field(default_factory=time.time)
+        """By whether the check was overdue before."""
 
     def routes(self) -> list[Route]:
         return [Route("GET", "/metrics", self.read)]
 
+    def observe(self, answers: Iterable[Answered]) -> None:
+        for request, response, seconds in answers:
+            route = request.pattern or "none"
+            self._requests[route, request.method, response.status] += 1
+            self._seconds[route] += seconds
+            self._durations[route][bisect_left(BOUNDS, seconds)] += 1
+            if "X-Cache" in response.headers:
+                self._by_cache[response.headers["X-Cache"]] += 1
+            is_ping = route == "/ping/{id}" or request.params.get("signal") == "0"
+            if is_ping and response.status == 200:
+                self._pings[b'"recovered":true' in response.body] += 1
+
     def read(self, _request: Request) -> Response:
         samples = Samples("/metrics")
-        self._answers.write(samples)
+        self._write_answers(samples)
+        for suffix, value in (("_sum", self._cards.drawing_seconds), ("_count", self._cards.drawn)):
+            samples.add("cardbeat_card_render_duration_seconds", value, suffix)
         samples.add("cardbeat_connections_shed_total", self._shed())
         samples.add("cardbeat_store_bytes", self._store.bytes_stored)
         for outcome, count in self._delivery.totals().items():
             samples.add("cardbeat_alert_attempts_total", count, outcome=outcome)
         # While the database can't be read, the other metrics matter most.
         with contextlib.suppress(Unavailable):
-            for status, count in self._checks.totals().items():
-                samples.add("cardbeat_checks", count, status=status)
+            for state, count in self._checks.totals().items():
+                samples.add("cardbeat_checks", count, status=state)
             due_seconds = self._delivery.oldest_due_seconds()
             samples.add("cardbeat_alert_oldest_due_seconds", due_seconds)
         samples.add("cardbeat_sweep_age_seconds", self._sweep.age_seconds())
@@ -123,3 +126,20 @@ class MetricsRoutes:
         versions = {"version": __version__, "python": python, "pillow": PIL.__version__}
         samples.add("cardbeat_build_info", 1, **versions)
         return samples.response()
+
+    def _write_answers(self, samples: Samples) -> None:
+        # Copies, because the loop may add to them while this thread reads.
+        for (route, method, status), count in sorted(self._requests.copy().items()):
+            family = "cardbeat_http_requests_total"
+            samples.add(family, count, route=route, method=method, status=status)
+        for route, counts in sorted(self._durations.copy().items()):
+            # The sample of a bound counts all answers that kept it.
+            totals = list(accumulate(counts))
+            for bound, total in zip((*BOUNDS, "+Inf"), totals, strict=True):
+                samples.add(DURATIONS, total, "_bucket", route=route, le=bound)
+            samples.add(DURATIONS, self._seconds[route], "_sum", route=route)
+            samples.add(DURATIONS, totals[-1], "_count", route=route)
+        for cache, count in self._by_cache.items():
+            samples.add("cardbeat_cards_total", count, cache=cache.lower())
+        for recovered, count in self._pings.items():
+            samples.add("cardbeat_pings_total", count, recovered=str(recovered).lower())

@@ -1,12 +1,13 @@
 from functools import partial
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cardbeat.errors import Unavailable
-from cardbeat.operation.metrics import BOUNDS_SECONDS, DURATIONS, Histogram
-from cardbeat.operation.prometheus import Samples
+from cardbeat.operation.metrics import BOUNDS, DURATIONS, Metrics, Samples
+from cardbeat.web.message import Request, Response
 from tests import client
 from tests.http.conftest import served
 from tests.support import wait_until
@@ -22,14 +23,6 @@ def samples(text):
         for found in text_string_to_metric_families(text)
         for sample in found.samples
     }
-
-
-def written(*parts):
-    """What each of these adds to the metrics."""
-    text = Samples("/metrics")
-    for write, *arguments in parts:
-        write(text, *arguments)
-    return samples(text.response().body.decode())
 
 
 def test_they_are_prometheus_text_with_a_meaning_for_each(app):
@@ -131,16 +124,14 @@ def test_they_are_there_when_the_database_is_not(app, monkeypatch):
 
 
 def test_a_duration_counts_for_every_bound_that_it_keeps():
-    histogram = Histogram()
-    for seconds in (BOUNDS_SECONDS[0], BOUNDS_SECONDS[0] * 1.01, 1e9):
-        histogram.observe(seconds)
-    found = written((histogram.write, DURATIONS))
-    bounds = {
-        bound: found[f"{DURATIONS}_bucket{{le={bound}}}"]
-        for bound in ("0.0001", "0.0005", "10", "+Inf")
-    }
-    assert bounds == {"0.0001": 1, "0.0005": 2, "10": 2, "+Inf": 3}
-    assert found[f"{DURATIONS}_count"] == 3
+    metrics = Metrics(*[MagicMock()] * 5, shed=int)
+    asked = Request("GET", "/", "/", pattern="/")
+    taken = (BOUNDS[0], BOUNDS[0] * 1.01, 1e9)
+    metrics.observe([(asked, Response(), seconds) for seconds in taken])
+    text = metrics.read(asked).body.decode()
+    for bound, total in {"0.0001": 1, "0.0005": 2, "10": 2, "+Inf": 3}.items():
+        assert f'{DURATIONS}_bucket{{route="/",le="{bound}"}} {total}\n' in text
+    assert f'{DURATIONS}_count{{route="/"}} 3\n' in text
 
 
 def test_labels_may_hold_anything():
