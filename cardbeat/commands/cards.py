@@ -38,11 +38,10 @@ card a.png. What would be the same is not drawn again; your own PNGs stay."""
 LISTED: Final = {
     "without_title": "pages without a title, which have no card",
     "missing_glyphs": "cards with characters that no font has, or that can't be shaped here",
-    "replaced": "pictures that are not cards, in the place of one, which stay; "
+    "replaced": "files that are not cards, in the place of one, which stay; "
     "remove it to have the card drawn",
     "other_card": "pages whose image tags are those of another card; "
     "if they should not, remove the tags, and run it again",
-    "old_title": "pages whose tags tell an earlier title; remove the tags, and run it again",
     "relative_image": "pages whose og:image is no whole URL, which networks do not fetch",
     "empty_image": "pages with an empty og:image",
     "twitter_card": "pages with another twitter:card than summary_large_image, "
@@ -227,7 +226,7 @@ def _inside(folder: Path, site: Path) -> str:
 
 def _check(given: Namespace, source: "Source", inside: str, told: Summary) -> set[str]:
     """Note what networks will not see of the pages. Returns the places of cards they name."""
-    from cardbeat.site.head import warnings_of, written_title  # noqa: PLC0415
+    from cardbeat.site.head import warnings_of  # noqa: PLC0415
 
     own = {path: output for output, path in source.page_of.items()}
     named: set[str] = set()
@@ -241,11 +240,6 @@ def _check(given: Namespace, source: "Source", inside: str, told: Summary) -> se
         is_there = place != "" and os.path.lexists(given.output / place)
         for name in warnings_of(page, names_card=is_there):
             told.lists[name].append(path)
-        if not given.write_tags or path not in own:
-            continue
-        title = written_title(page)
-        if place not in ("", own[path]):
+        if given.write_tags and path in own and place not in ("", own[path]):
             told.lists["other_card"].append(path)
-        elif title and title != source.cards[own[path]].title:
-            told.lists["old_title"].append(path)
     return named

@@ -1,11 +1,10 @@
 """In what encoding a page is, by the rules of browsers: the Encoding Standard. Pure."""
 
-import html
 import re
 from collections.abc import Mapping
 from typing import Final
 
-from cardbeat.site.tags import attributes, tags_of
+from cardbeat.site.tags import attributes_of, tags_of
 from cardbeat.vendor.webencodings.labels import LABELS
 
 _UTF_8: Final = "utf-8"
@@ -61,8 +60,10 @@ def codec_of(raw: bytes) -> str:
             return codec
     view = raw.decode("latin-1")
     last = view.lower().rfind("<meta")
-    for tag in tags_of(view, 0, len(view), last):
-        declared = codec_of_meta(attributes(view, tag)) if tag.name == "meta" else None
+    for tag in tags_of(view):
+        if tag.start > last:
+            break
+        declared = tag.name == "meta" and codec_of_meta(attributes_of(tag))
         if declared:
             return declared
     in_xml = _XML.match(view)
@@ -80,7 +81,7 @@ def codec_of_meta(values: Mapping[str, str]) -> str | None:
     """The codec that a `meta` with these attributes declares."""
     label = values.get("charset")
     if label is None and values.get("http-equiv", "").lower() == "content-type":
-        found = _CONTENT.search(html.unescape(values.get("content", "")))
+        found = _CONTENT.search(values.get("content", ""))
         label = found[found.lastindex or 0] if found else None
     return _codec_of(label or "")
 

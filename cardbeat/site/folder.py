@@ -7,14 +7,11 @@ import contextlib
 import hashlib
 import json
 import os
-import stat
-import struct
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cardbeat.cards.drawing.png import SIGNATURE
 from cardbeat.cards.drawing.render import Drawing, own_version
 from cardbeat.cards.request import Card
 from cardbeat.cards.seal import StoredCard, seal, unseal
@@ -25,8 +22,6 @@ from cardbeat.site.names import same_file
 CARD_BYTES: Final = 1024 * 1024
 _OURS: Final = "site:"
 """The seals of these cards begin so, those of a server's stored cards do not."""
-_CARD_BEGINS: Final = SIGNATURE + struct.pack(">I4sII", 13, b"IHDR", 1200, 630)
-_NO_CARD: Final = "the file there is not a card; move it away"
 
 _renderer_version = cache(own_version)
 
@@ -34,8 +29,8 @@ _renderer_version = cache(own_version)
 class Folder:
     """The cards in a folder, by their places in it, in one accent. All methods raise `OSError`.
 
-    `replaced` are the places where a picture of 1200 x 630 is that is not a card: an optimised
-    card, or the user's own. `missing_glyphs` has the cards that are there and lack characters.
+    `replaced` are the places where a file is that is not a card: an optimised card, or the user's
+    own. `missing_glyphs` has the cards that are there and lack characters.
     """
 
     def __init__(self, path: Path, accent: str | None = None) -> None:
@@ -46,17 +41,16 @@ class Folder:
         self.missing_glyphs: dict[str, int] = {}
 
     def has(self, output: str, card: Card) -> bool:
-        """Whether this card is there as this renderer draws it, or a picture that replaced it."""
-        content = _content(self.path / output)
-        there = _unsealed(content)
+        """Whether this card is there as this renderer draws it, or a file that replaced it."""
+        try:
+            there = _card_in(self.path / output)
+        except FileNotFoundError:
+            return False
         if there:
             self.missing_glyphs[output] = there.missing_glyphs
             return there.of == self._name_of(card)
-        if content and not content.startswith(_CARD_BEGINS):
-            raise OSError(0, _NO_CARD)
-        if content:
-            self.replaced.append(output)
-        return content != b""
+        self.replaced.append(output)
+        return True
 
     def put(self, output: str, card: Card, drawing: Drawing) -> None:
         place = self.path / output
@@ -91,24 +85,12 @@ class Folder:
 
 def _is_card(path: Path) -> bool:
     with contextlib.suppress(OSError):
-        return _unsealed(_content(path)) is not None
+        return _card_in(path) is not None
     return False
 
 
-def _unsealed(content: bytes) -> StoredCard | None:
-    card = unseal(content)
+def _card_in(path: Path) -> StoredCard | None:
+    """The card in a file; None for another file. Raises `OSError`."""
+    with open(os.open(path, READ_FLAGS), "rb") as file:
+        card = unseal(file.read(CARD_BYTES))
     return card if card and card.of.startswith(_OURS) else None
-
-
-def _content(path: Path) -> bytes:
-    """The bytes of a file; empty if there is none. Raises `OSError` for what no card can be."""
-    try:
-        descriptor = os.open(path, READ_FLAGS)
-    except FileNotFoundError:
-        return b""
-    with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        # A pipe would never end.
-        if not stat.S_ISREG(found.st_mode) or not 0 < found.st_size <= CARD_BYTES:
-            raise OSError(0, _NO_CARD)
-        return file.read(CARD_BYTES)

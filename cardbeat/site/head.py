@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from cardbeat.site.charset import byte_of, codec_of_meta, decoded
 from cardbeat.site.page import BuiltPage, read_page
+from cardbeat.site.tags import attributes_of, tags_of
 
 NETWORKS_READ: Final = 32 * 1024
 """Bytes of a page that Slack reads. No other network is known to read less."""
-_LONGEST_MARK: Final = 3  # bytes of a byte order mark; no tag is so short
+_EARLY: Final = 8 * 1024  # characters
 _TAGS: Final = """\
 <meta property="og:image" content="{url}">
 <meta property="og:image:width" content="1200">
@@ -18,8 +20,10 @@ _TAGS: Final = """\
 <meta name="twitter:card" content="summary_large_image">
 <meta name="twitter:image:alt" content="{alt}">"""
 _TITLE: Final = '<meta property="og:title" content="{alt}">'
-_WRITTEN: Final = re.findall('="([a-z:]+)" content', _TAGS + _TITLE)
-"""The names that are written into a page without a title for networks, in this order."""
+_URL: Final = '<meta property="og:url" content="{url}">'
+_IN_HEAD: Final = "! html head base title meta link script style noframes".split()
+"""Not `template` and `noscript`, which end the head for the parsers of some networks."""
+_XHTML: Final = re.compile(r"<\?xml|<!doctype[^>]*xhtml|<html[^>]*xmlns", re.IGNORECASE)
 
 
 def image_tags(url: str, title: str) -> list[str]:
@@ -36,26 +40,45 @@ def with_tags(raw: bytes, url: str, title: str) -> tuple[bytes, BuiltPage] | Non
     page = read_page(raw)
     if page.image:
         return raw, page
-    line_end = "\r\n" if "\r\n".encode(page.codec) in raw else "\n"
-    tags = line_end.join(_lines(page, url, title))
-    places = sorted(page.places, key=lambda place: place + len(tags) > NETWORKS_READ)
-    if not places:
+    text = decoded(raw, page.codec)
+    place = _place_in(text)
+    lines = image_tags(url, title)
+    if not page.said("og:title"):
+        lines.append(_TITLE.format(alt=_escaped(title)))
+    if not page.said("og:url") and _is_whole_url(page.canonical):
+        lines.append(_URL.format(url=_escaped(page.canonical)))
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    # At the very start, but for a byte order mark, the line's end is behind the lines.
+    tags = line_end.join(["", *lines] if place > 1 else [*lines, ""])
+    if _XHTML.search(text, 0, place):
+        tags = tags.replace(">", " />")
+    at = byte_of(raw, text, place, page.codec)
+    if at is None:
         return None
-    place = places[0]
-    text = tags + line_end if place <= _LONGEST_MARK else line_end + tags
-    tagged = raw[:place] + text.encode(page.codec, "xmlcharrefreplace") + raw[place:]
+    tagged = raw[:at] + tags.encode(page.codec, "xmlcharrefreplace") + raw[at:]
     says = read_page(tagged)
     return (tagged, says) if says.image == url else None
 
 
-def written_title(page: BuiltPage) -> str:
-    """The `og:title` that an earlier run wrote behind the other lines; empty if none did."""
-    names = [name for name, _ in page.metas]
-    count = len(_WRITTEN)
-    for begin in range(len(names) - count + 1):
-        if names[begin : begin + count] == _WRITTEN:
-            return page.metas[begin + count - 1][1]
-    return ""
+def _place_in(text: str) -> int:
+    """The character at which tags are written.
+
+    1. Behind the charset's `meta`, where it is early in the head.
+    2. At the start of the head, whose own tags may be left out.
+    """
+    at = int(text.startswith("\ufeff"))
+    start = at
+    has_begun = False
+    for tag in tags_of(text):
+        if tag.name not in _IN_HEAD or text[at : tag.start].strip(" \t\n\r\f"):
+            break
+        at = tag.end
+        if not has_begun and tag.name in ("!", "html", "head"):
+            start = at
+        has_begun = has_begun or tag.name not in ("!", "html")
+        if tag.name == "meta" and codec_of_meta(attributes_of(tag)):
+            return at if at <= _EARLY else start
+    return start
 
 
 def warnings_of(page: BuiltPage, *, names_card: bool) -> Iterator[str]:
@@ -71,16 +94,6 @@ def warnings_of(page: BuiltPage, *, names_card: bool) -> Iterator[str]:
         yield "twitter_card"
     if page.image_end > NETWORKS_READ:
         yield "late_tags"
-
-
-def _lines(page: BuiltPage, url: str, title: str) -> Iterator[str]:
-    lines = image_tags(url, title)
-    if not page.said("og:title"):
-        lines.append(_TITLE.format(alt=_escaped(title)))
-    if not page.said("og:url") and _is_whole_url(page.canonical):
-        lines.append(f'<meta property="og:url" content="{_escaped(page.canonical)}">')
-    for line in lines:
-        yield line.removesuffix(">") + " />" if page.is_xhtml else line
 
 
 def _is_whole_url(url: str) -> bool:

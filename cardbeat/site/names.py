@@ -12,9 +12,8 @@ from typing import Final
 _INDEX: Final = re.compile(r"(.*)/index\.html?", re.IGNORECASE | re.DOTALL)
 _NOT_IN_NAMES: Final = re.compile(r"[<>:\"\\|?*\x00-\x1f\x7f\ud800-\udfff]")
 _MOST_BYTES: Final = 255  # of one name, on all usual file systems
-_BEFORE_NAME: Final = re.compile(r"(?<=\S)\s++(?:[|·•–—»«›‹/~-]|::)\s++(?=\S)")
-_BEHIND_NAME: Final = re.compile(r"(?<=\S)(?:\s++(?:[|·•–—»«›‹/~-]|::)|:)\s++(?=\S)")
-_LONGEST_NAME: Final = 200  # characters of a site's name and of what stands between
+_SIGN: Final = re.compile(r"(?<=\S)(?:\s++(?:[|·•–—»«›‹/~-]|::)|:)\s++(?=\S)")
+_LONGEST_NAME: Final = 200  # characters, with the sign beside it
 _SHARE: Final = 0.8
 
 
@@ -67,50 +66,35 @@ def without_site_name(pages: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for page, (title, language) in pages.items():
-        folder, slash, _ = page.partition("/")
+        folder, slash, name = page.partition("/")
         if not title or page in ("index.html", "404.html"):
             continue
         groups.setdefault(("site", ""), []).append(title)
         groups.setdefault(("language", language.lower()), []).append(title)
-        if page != f"{folder}/index.html":
+        if name != "index.html":
             groups.setdefault(("folder", folder if slash else ""), []).append(title)
-    names = set[str]().union(*map(_shared, groups.values()))
+    names: set[str] = set()
+    for titles in groups.values():
+        counts = Counter(chain.from_iterable(map(_parts_of, titles)))
+        for part, count in counts.items():
+            if count > 1 and count >= _SHARE * len(titles):
+                names.add(part)
     return {page: _shortened(title, names) for page, (title, _) in pages.items()}
 
 
-def _shared(titles: list[str]) -> set[str]:
-    """What nearly all titles end or begin with, or are. Beginnings only if they have no end."""
-    whole = Counter(titles)
-    for parts_of in (_ends_of, _beginnings_of):
-        counts = Counter(chain.from_iterable(map(parts_of, titles)))
-        found = set()
-        for part, count in counts.items():
-            # The name alone: `My site` of ` | My site` and of `My site: `.
-            name = re.sub(r"^\s+\S+\s+|(\s+\S+|:)\s+$", "", part)
-            if count > 1 and count + whole[name] >= _SHARE * len(titles):
-                found.add(part)
-        if found:
-            return found
-    return set()
+def _parts_of(title: str) -> list[str]:
+    """What may be a site's name with the sign beside it: ends, then beginnings, the longest first.
 
-
-def _ends_of(title: str) -> list[str]:
-    """What may be a site's name with the sign before it, the longest first."""
-    found = _BEFORE_NAME.finditer(title, max(0, len(title) - _LONGEST_NAME))
-    return [title[sign.start() :] for sign in found]
-
-
-def _beginnings_of(title: str) -> list[str]:
-    """What may be a site's name with the sign behind it, the longest first."""
-    found = [title[: sign.end()] for sign in _BEHIND_NAME.finditer(title, 0, _LONGEST_NAME)]
-    return found[::-1]
+    `A - B: C` has ` - B: C`, `A - B: ` and `A - `.
+    """
+    end = title[-_LONGEST_NAME:]
+    ends = [end[sign.start() :] for sign in _SIGN.finditer(end) if sign[0][0].isspace()]
+    beginnings = [title[: sign.end()] for sign in _SIGN.finditer(title[:_LONGEST_NAME])]
+    return ends + beginnings[::-1]
 
 
 def _shortened(title: str, names: set[str]) -> str:
-    for end in _ends_of(title):
-        if end in names:
-            return title.removesuffix(end)
-    for beginning in _beginnings_of(title):
-        if beginning in names:
-            return title.removeprefix(beginning)
+    for part in _parts_of(title):
+        if part in names:
+            return title.removesuffix(part).removeprefix(part)
     return title

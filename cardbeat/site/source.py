@@ -11,7 +11,7 @@ from cardbeat.cards.request import Card, card_from
 from cardbeat.errors import Invalid
 from cardbeat.host.staging import written_whole
 from cardbeat.host.system import READ_FLAGS
-from cardbeat.site.head import with_tags, written_title
+from cardbeat.site.head import with_tags
 from cardbeat.site.names import card_names, problem_of, same_file, without_site_name
 from cardbeat.site.page import BuiltPage, read_page
 
@@ -87,8 +87,7 @@ def write_tags(path: Path, url: str, title: str) -> BuiltPage:
 
 
 def _fields_of_page(page: BuiltPage, name: str) -> dict[str, str]:
-    # What an earlier run wrote may tell an earlier title.
-    title = name if written_title(page) else page.said("og:title") or name
+    title = page.said("og:title") or name
     description = page.said("og:description", "description")
     if description in (title, page.name):
         description = ""
@@ -104,18 +103,16 @@ def _fields_of_page(page: BuiltPage, name: str) -> dict[str, str]:
 def _pages_in(folder: Path, left_out: Path, problems: list[str]) -> Iterator[Path]:
     """The HTML files below a folder, in order."""
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        paths = sorted(folder.iterdir())
     except OSError as error:
         problems.append(f"can't read {folder}: {error.strerror}")
         return
-    for entry in entries:
-        path = Path(entry.path)
-        if entry.name.startswith(".") or path == left_out:
+    for path in paths:
+        if path.name.startswith(".") or path == left_out or path.is_symlink():
             continue
-        if entry.is_dir(follow_symlinks=False):
+        if path.is_dir():
             yield from _pages_in(path, left_out, problems)
-        elif entry.is_file(follow_symlinks=False) and path.suffix.lower() in (".html", ".htm"):
+        elif path.suffix.lower() in (".html", ".htm") and path.is_file():
             yield path
 
 

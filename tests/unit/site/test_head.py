@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cardbeat.site.head import NETWORKS_READ, image_tags, warnings_of, written_title
+from cardbeat.site.head import NETWORKS_READ, image_tags, warnings_of
 from cardbeat.site.page import read_page
 from tests.documentation import blocks
 from tests.unit.site.standard import OWN, STYLE, URL, is_first_in_head, with_tags
@@ -81,11 +81,6 @@ def test_title_and_url_are_added_where_there_is_none(html, added):
 def test_xhtml_stays_well_formed(start):
     tagged = with_tags(f"{start}<head><title>A</title></head></html>")
     assert tagged.count(b"<meta ") == tagged.count(b'" />') == 7
-
-
-def test_the_title_that_was_written_is_known_and_one_of_the_page_is_not():
-    assert written_title(read_page(with_tags("<title>A</title>", "A & B"))) == "A & B"
-    assert not written_title(read_page("".join([TITLE, *image_tags(URL, "A")]).encode()))
 
 
 @pytest.mark.parametrize("html", ["", "text", "<p>", "<title>A</title><![x", "<script>"])
