@@ -29,32 +29,21 @@ def cut(word: str) -> str:
 
 
 class Seldom:
-    """Logs trouble that each request meets: each sentence once in `SELDOM_SECONDS`, with its count.
-
-    A thousand requests on a full disk in 15 s give two lines: the error, and 10 s later the error
-    with "(and 666 times since the last such line)".
-    """
+    """Logs trouble that each request meets: each sentence once in `SELDOM_SECONDS`."""
 
     def __init__(self, log: logging.Logger, monotonic: Clock = time.monotonic) -> None:
         self._log = log
         self._monotonic = monotonic
-        self._lock = threading.Lock()
-        # Sentence -> when it was logged, and how often it came since. Under the lock only.
-        self._since: dict[str, tuple[float, int]] = {}
+        self._logged_at: dict[str, float] = {}
 
     def error(self, sentence: str) -> None:
-        """Log this sentence, unless it was logged within `SELDOM_SECONDS`. Safe in any thread."""
+        """Log this sentence, unless it was logged just now. Two threads at once may both do so."""
         now = self._monotonic()
-        with self._lock:
-            logged_at, more = self._since.get(sentence, (-inf, 0))
-            if now < logged_at + SELDOM_SECONDS:
-                self._since[sentence] = logged_at, more + 1
-                return
-            if sentence not in self._since and len(self._since) == SENTENCES:
-                self._since.clear()
-            self._since[sentence] = now, 0
-        count = f" (and {more} times since the last such line)" if more else ""
-        self._log.error("%s%s", sentence, count)
+        if now >= self._logged_at.get(sentence, -inf) + SELDOM_SECONDS:
+            if len(self._logged_at) >= SENTENCES:
+                self._logged_at.clear()
+            self._logged_at[sentence] = now
+            self._log.error("%s", sentence)
 
 
 class BatchHandler(logging.Handler):
@@ -75,7 +64,12 @@ class BatchHandler(logging.Handler):
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.put([self._formatted(record)])
+        try:
+            line = self.format(record)
+        except Exception:
+            # An artifact that was replaced has no lines for a trace.
+            line = f"{record.levelname} {record.msg} {record.args} {record.exc_info}"
+        self.put([line])
 
     def put(self, lines: Sequence[str]) -> None:
         """Have these lines written soon, as many as there is room for. Never waits."""
@@ -95,14 +89,6 @@ class BatchHandler(logging.Handler):
         """End the thread. The logging module calls this at the end of the program."""
         self.finish(seconds=1)
         super().close()
-
-    def _formatted(self, record: logging.LogRecord) -> str:
-        """The record with its time and trace; a replaced artifact has no lines for a trace."""
-        try:
-            return self.format(record)
-        except Exception as failure:
-            cause = record.exc_info[1] if record.exc_info else failure
-            return f"{record.levelname} {record.msg} {record.args}: {cause!r}"
 
     def _gather(self) -> None:
         self._thread.stopping.wait(BATCH_SECONDS)

@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,6 @@ from cardbeat.operation.check_metrics import CheckMetricsRoutes
 from cardbeat.operation.health import HealthRoutes
 from cardbeat.operation.metrics import Metrics
 from cardbeat.pages.routes import PageRoutes
-from cardbeat.web.access import AccessLog
 from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
 from cardbeat.web.message import Answered
@@ -61,8 +60,9 @@ LEAST_SECONDS = 0.1
 class Service:
     """All parts of the service, built but not started.
 
-    `clock` is the database's unless another is given. Raises `StartupError` if the service can't
-    run as configured, and closes the listener and the loop then.
+    `clock` is the database's unless another is given, `observe` gets all answers. Raises
+    `StartupError` if the service can't run as configured, and closes the listener and the loop
+    then.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class Service:
         config: Config,
         listener: Listener,
         loop: Loop,
-        access_log: AccessLog | None = None,
         clock: Clock | None = None,
+        observe: Callable[[Sequence[Answered]], object] = lambda _: None,
     ) -> None:
         self._config = config
         self._stop_by = inf
@@ -89,18 +89,17 @@ class Service:
             undo.callback(self.store.close)
             self.health = HealthRoutes(self.database, self._clock, self.sweep.healthy)
             self.router = Router(self._routes())
-            observers: list[Callable[[Sequence[Answered]], object]] = [self._metrics.observe]
-            if access_log is not None:
-                observers.append(access_log.note)
             self.server = HttpServer(
                 listener,
                 self.router,
                 loop,
                 config.http,
                 trusted_proxies=config.trusted_proxies,
-                observers=observers,
+                observers=(self._metrics.observe, observe),
             )
             undo.pop_all()
+        self.loading = threading.Timer(LOAD_AFTER_SECONDS, self._load)
+        self.loading.daemon = True
         self._signs = self._signs_of_life()
 
     def _build_heartbeat(self) -> None:
@@ -143,7 +142,6 @@ class Service:
         self.painter = Painter(config.accent)
 
     def _routes(self) -> list[Route]:
-        """The routes of all parts, and what is to be loaded for them after the start."""
         config = self._config
         checks = self._checks
         self.cards = CardRoutes(
@@ -178,11 +176,17 @@ class Service:
             CheckMetricsRoutes(checks, self.keys),
             PageRoutes(self._base_url, config.accent),
         )
-        to_load = (self.painter.start, lambda: self._sender, _warn_of_certificates)
-        self.loading = threading.Timer(LOAD_AFTER_SECONDS, partial(_load, to_load))
-        self.loading.name = "loading"
-        self.loading.daemon = True
         return [route for part in parts for route in part.routes()]
+
+    def _load(self) -> None:
+        """Load what the first answer did not need."""
+        try:
+            self._sender  # noqa: B018 - it is made by being read
+            self.painter.start()
+        except Exception:
+            log.exception("a part could not be loaded")
+        if certificates.trusted() is None:
+            log.warning("%s", certificates.NONE_TRUSTED)
 
     def _signs_of_life(self) -> BackgroundThread | None:
         """What tells a service manager that the service is well, if that asks for it."""
@@ -215,12 +219,10 @@ class Service:
             start_thread(self.loading)
             if self._signs:
                 self._signs.start()
-            where = f"{self._config.data.absolute()}"
-            if self.database.fence:
-                where += " and PostgreSQL"
-            log.info(
-                "cardbeat %s serves %s, its data is in %s", __version__, self.server.url, where
-            )
+            where = self._config.data.absolute()
+            also = " and PostgreSQL" if self.database.fence else ""
+            served = "cardbeat %s serves %s, its data is in %s%s"
+            log.info(served, __version__, self.server.url, where, also)
             service_manager.tell("READY=1")
             self.server.serve_forever()
         finally:
@@ -237,7 +239,7 @@ class Service:
         self._stop_by = time.monotonic() + self._config.http.stop_seconds
         # Running posts and the last requests end at the same time, not one after the other.
         self.server.loop.call_soon(self.delivery.begin_stop)
-        self.server.stop()
+        self.server.shutdown()
 
     def close(self) -> bool:
         """Stop the background threads, then close the port, the stored cards and the database.
@@ -253,11 +255,17 @@ class Service:
         self.sweep.stop(0)
         self.tidy.stop(0)
         self.server.server_close()
-        parts = (self.delivery, self.sweep, self.tidy)
-        stops = (*(part.stop for part in parts), self.store.close, self.database.close)
-        have_ended = [stop(max(LEAST_SECONDS, stop_by - time.monotonic())) for stop in stops]
+        has_ended = True
+        for stop in (
+            self.delivery.stop,
+            self.sweep.stop,
+            self.tidy.stop,
+            self.store.close,
+            self.database.close,
+        ):
+            has_ended &= stop(max(LEAST_SECONDS, stop_by - time.monotonic()))
         self.painter.close()
-        return all(have_ended)
+        return has_ended
 
 
 def new_sender(allow_private: bool, proxy: str | None = None) -> "Sender":
@@ -265,16 +273,3 @@ def new_sender(allow_private: bool, proxy: str | None = None) -> "Sender":
     from cardbeat.heartbeat.alerts.post import Sender  # noqa: PLC0415 - not at the start
 
     return Sender(allow_private, proxy)
-
-
-def _warn_of_certificates() -> None:
-    if certificates.trusted() is None:
-        log.warning("%s", certificates.NONE_TRUSTED)
-
-
-def _load(parts: Iterable[Callable[[], object]]) -> None:
-    for part in parts:
-        try:
-            part()
-        except Exception:
-            log.exception("a part could not be loaded")

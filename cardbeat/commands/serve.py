@@ -22,7 +22,7 @@ from cardbeat.host.system import (
     on_stop_signals,
 )
 from cardbeat.log import BatchHandler
-from cardbeat.web.access import AccessLog
+from cardbeat.web.access import access_lines
 from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
 
@@ -95,7 +95,9 @@ def _service(config: Config, main_log: BatchHandler) -> "Service":
     keep_files_private()
     keep_memory_private()
     quiet = ASKED_AGAIN_AND_AGAIN if config.quiet_health else ()
-    service = Service(config, listener, Loop(), AccessLog(main_log.put, quiet))
+    service = Service(
+        config, listener, Loop(), observe=lambda answers: main_log.put(access_lines(answers, quiet))
+    )
     for _, sentence in mistakes(config, os.environ):
         log.warning("%s", sentence)
     # The health check reports a database that can't be read.

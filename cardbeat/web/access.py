@@ -1,7 +1,7 @@
 """The access log: one line for each request, without secrets."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -13,29 +13,17 @@ SLOW_SECONDS: Final = 1.0
 _text_of = lru_cache(maxsize=1)(utc_text)
 
 
-class AccessLog:
-    """Logs answers, except those with status 200 of the routes in `quiet_patterns`.
+def access_lines(answers: Sequence[Answered], quiet_patterns: Collection[str] = ()) -> list[str]:
+    """The lines of answers that were sent just now.
 
-    `put` takes the lines of an iteration of the loop, and must not wait.
+    There is none for an answer with status 200 of the routes in `quiet_patterns`.
     """
-
-    def __init__(
-        self,
-        put: Callable[[Sequence[str]], object],
-        quiet_patterns: Collection[str] = (),
-    ) -> None:
-        self._put = put
-        self._quiet_patterns = quiet_patterns
-
-    def note(self, answers: Sequence[Answered]) -> None:
-        """Log answers that were sent just now."""
-        now = _text_of(int(time.time()))
-        lines = []
-        for request, response, seconds in answers:
-            if response.status != 200 or request.pattern not in self._quiet_patterns:
-                lines.append(f"{now} {access_line(request, response, seconds)}")
-        if lines:
-            self._put(lines)
+    now = _text_of(int(time.time()))
+    lines = []
+    for request, response, seconds in answers:
+        if response.status != 200 or request.pattern not in quiet_patterns:
+            lines.append(f"{now} {access_line(request, response, seconds)}")
+    return lines
 
 
 def access_line(request: Request, response: Response, seconds: float) -> str:

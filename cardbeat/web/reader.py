@@ -1,18 +1,18 @@
 """Turns the bytes of one connection into requests, without a socket.
 
-It is strict, because a proxy in front must not read a head in another way than we do (RFC 9112,
-2.2, 5.1, 6.3 and 11.2). Of the headers only those that this program uses are read.
+It is strict, because a proxy in front must not read a head in another way than we do, nor find
+another end of a body (RFC 9112, 2.2, 5.1, 6.3, 7.1 and 11.2). Of the headers only those that this
+program uses are read.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
-from cardbeat.web.body import Body, Chunks
 from cardbeat.web.message import MOST_LISTED, Request
 
 METHODS: Final = frozenset(
@@ -46,19 +46,88 @@ _LINE_END_FAULT = re.compile(r"(?<!\r)\n|\r(?!\n)")
 _HOST = re.compile(r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _AUTHORITY = re.compile(rf"(?i:https?)://{_HOST.pattern}(?=[/?]|\Z)")
 """The begin of an absolute target, which clients send to a proxy."""
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(;[\t -~\x80-\xff]*)?")
+_TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
+AT_ONCE: Final = 64
+"""Most chunks of one call: 16 KiB can hold 2,700, which would hold up others."""
 _SINGLE: Final = frozenset({"host", "content-length", "transfer-encoding"})
 _REMEMBERED: Final = 1024
 """Most bytes of fields that are remembered, and how many such fields are: in all about 2 MB."""
 
 
-class Fields(NamedTuple):
-    """What the lines below the request line say. `length` is that of the body, 0 without one."""
+Fields = tuple[Mapping[str, str], int | None, bool]
+"""What the lines below the request line say: the headers, the length of the body (0 without one,
+None for chunks), and whether another request may follow."""
 
-    headers: Mapping[str, str]
-    length: int
-    is_chunked: bool
-    expects_continue: bool
-    keep_alive: bool
+
+@dataclass(slots=True, eq=False, repr=False)
+class Body:
+    """A body as it comes: of a known length, or in chunks. One that `is_ignored` is dropped.
+
+    Of chunks, sizes have 1 to 8 hexadecimal digits, and all lines end with CR LF. Extensions and
+    trailers are read and left out.
+    """
+
+    _limits: HttpLimits
+    left: int
+    """Bytes that have not come: of the body, or of the present chunk."""
+    _is_chunked: bool
+    is_ignored: bool = False
+    is_complete: bool = False
+    content: bytearray = field(default_factory=bytearray)
+    _next_line: str = "size"
+    _extra: int = 0
+    """The bytes of extensions and trailers."""
+
+    def feed(self, data: bytes) -> tuple[bytes, bool]:
+        """Take the begin of `data`; return the rest, and whether more can be done with it now.
+
+        Raises `Refusal` for broken framing and for what is too large.
+        """
+        for _ in range(AT_ONCE):
+            part = data[: self.left]
+            data = data[len(part) :]
+            self.left -= len(part)
+            if not self.is_ignored:
+                self.content += part
+            if not self._is_chunked:
+                self.is_complete = not self.left
+                return data, False
+            line, end, rest = data.partition(b"\r\n")
+            if self.left or not end:
+                self._require_room(len(data))
+                _require(b"\n" not in data)
+                return data, False
+            self._take_line(line)
+            data = rest
+            if self.is_complete:
+                return data, False
+        return data, True
+
+    def _take_line(self, line: bytes) -> None:
+        if self._next_line == "size":
+            _require(_SIZE.fullmatch(line))
+            digits, _, extension = line.partition(b";")
+            self._extra += len(extension)
+            self._require_room()
+            self.left = int(digits, 16)
+            if not self.is_ignored and len(self.content) + self.left > self._limits.body_bytes:
+                raise Refusal("body_too_large", most=self._limits.body_bytes)
+            self._next_line = "end of a chunk" if self.left else "trailer"
+        elif self._next_line == "end of a chunk":
+            _require(not line)
+            self._next_line = "size"
+        elif line:
+            _require(_TRAILER.fullmatch(line))
+            self._extra += len(line)
+            self._require_room()
+        else:
+            self.is_complete = True
+
+    def _require_room(self, more: int = 0) -> None:
+        """Refuse extensions and trailers that are too long; `more` is an incomplete line."""
+        if self._extra + more > self._limits.header_bytes:
+            raise Refusal("headers_too_large", most=self._limits.header_bytes)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -142,7 +211,10 @@ class Reader:
             self._sound = 0
         end = self._buffer.find(b"\r\n\r\n", max(0, self._sound - 3)) + 4
         if end < 4:
-            self._check_part()
+            # Refuse what no further bytes can make valid. Each byte is looked at once.
+            text = self._buffer.decode("latin-1")
+            _check(text, self._sound, self._limits)
+            self._sound = len(text) - text.endswith("\r")
             return None
         # One character for each byte.
         request = self._request_of(self._buffer[:end].decode("latin-1"))
@@ -165,12 +237,6 @@ class Reader:
         self.expects_continue = False
         return bytes(body.content)
 
-    def _check_part(self) -> None:
-        """Refuse the begin of a head that no further bytes can make valid. Looks at each once."""
-        text = self._buffer.decode("latin-1")
-        _check(text, self._sound, self._limits)
-        self._sound = len(text) - text.endswith("\r")
-
     def _request_of(self, text: str) -> Request:
         """The request of a whole head; notes what that says of the body.
 
@@ -178,27 +244,23 @@ class Reader:
         """
         limits = self._limits
         line = _LINE.match(text)
-        if line is None:
-            _check(text, 0, limits)
-            raise Refusal("bad_header")
-        method, target, minor = line.groups()
-        end = line.end()
         # A head shorter than the longest request line allowed is within both limits.
-        if len(text) > limits.request_line_bytes:
-            _check_size(end - 2, len(text) - 2 - end, limits)
-        lines = text[end - 1 :]
+        if line is None or len(text) > limits.request_line_bytes:
+            _check(text, 0, limits)
+        if line is None:
+            raise Refusal("bad_request_line")
+        method, target, minor = line.groups()
+        lines = text[line.end() - 1 :]
         read = _read_fields if len(lines) > _REMEMBERED else _known_fields
-        fields = read(lines, minor, limits.header_count)
+        headers, length, self.keep_alive = read(lines, minor, limits.header_count)
         if method not in METHODS:
             raise Refusal("unknown_method")
         path, query = split_target(method, target)
-        if fields.is_chunked:
-            self._body = Chunks(most_bytes=limits.body_bytes, most_extra=limits.header_bytes)
-        elif fields.length:
-            self._body = Body(left=fields.length)
-        self.keep_alive = fields.keep_alive
-        self.expects_continue = fields.expects_continue
-        return Request(method, target, path, query, fields.headers, head_bytes=len(text))
+        if length != 0:
+            self._body = Body(limits, length or 0, length is None)
+            # HTTP/1.0 has no answer 100 (RFC 9110, 15.2).
+            self.expects_continue = "expect" in headers and minor == "1"
+        return Request(method, target, path, query, headers, head_bytes=len(text))
 
 
 def _read_fields(lines: str, minor: str, most: int) -> Fields:
@@ -221,28 +283,13 @@ def _read_fields(lines: str, minor: str, most: int) -> Fields:
             value = f"{headers[lower]}, {value}"
         headers[lower] = value
     _check_host(headers.get("host"), minor)
-    is_chunked = _is_chunked(headers, minor)
-    length = _length_of(headers.get("content-length", "0"))
     if headers.get("expect", "100-continue").lower() != "100-continue":
         raise Refusal("expectation_failed")
-    has_body = is_chunked or length > 0
-    expects_continue = has_body and "expect" in headers and minor == "1"
-    keep_alive = _keeps_alive(headers.get("connection"), minor)
-    return Fields(headers, length, is_chunked, expects_continue, keep_alive)
+    return headers, _length_of(headers, minor), _keeps_alive(headers.get("connection"), minor)
 
 
 # A client sends the same fields with each request, and reading them is half of all parsing.
 _known_fields = lru_cache(_REMEMBERED)(_read_fields)
-
-
-def _is_chunked(headers: Mapping[str, str], minor: str) -> bool:
-    if "transfer-encoding" not in headers:
-        return False
-    if "content-length" in headers or minor == "0":
-        raise Refusal("bad_framing")
-    if headers["transfer-encoding"].lower() != "chunked":
-        raise Refusal("transfer_encoding")
-    return True
 
 
 def _check_host(host: str | None, minor: str) -> None:
@@ -254,7 +301,16 @@ def _check_host(host: str | None, minor: str) -> None:
         raise Refusal("bad_host")
 
 
-def _length_of(length: str) -> int:
+def _length_of(headers: Mapping[str, str], minor: str) -> int | None:
+    """The length of the body, None for chunks."""
+    length = headers.get("content-length", "0")
+    coding = headers.get("transfer-encoding")
+    if coding is not None:
+        if "content-length" in headers or minor == "0":
+            raise Refusal("bad_framing")
+        if coding.lower() != "chunked":
+            raise Refusal("transfer_encoding")
+        return None
     if not (length.isascii() and length.isdigit()):
         raise Refusal("bad_content_length")
     # Converting millions of digits would take long. A number of 19 digits is too large anyway.
@@ -272,7 +328,10 @@ def _check(text: str, sound: int, limits: HttpLimits) -> None:
     """Refuse the begin of a head if it has a fault. Its first `sound` bytes have none."""
     _check_sound(text, sound)
     line, end, fields = text.partition("\r\n")
-    _check_size(len(line.rstrip("\r")), len(fields.rstrip("\r\n")), limits)
+    if len(line.rstrip("\r")) > limits.request_line_bytes:
+        raise Refusal("target_too_long", most=limits.request_line_bytes)
+    if len(fields.rstrip("\r\n")) > limits.header_bytes:
+        raise Refusal("headers_too_large", most=limits.header_bytes)
     if end and not _LINE.match(text):
         raise Refusal("bad_request_line")
 
@@ -283,11 +342,9 @@ def _check_sound(text: str, sound: int) -> None:
         raise Refusal("bad_line_end" if is_line_end else "bad_byte")
 
 
-def _check_size(line_bytes: int, fields_bytes: int, limits: HttpLimits) -> None:
-    if line_bytes > limits.request_line_bytes:
-        raise Refusal("target_too_long", most=limits.request_line_bytes)
-    if fields_bytes > limits.header_bytes:
-        raise Refusal("headers_too_large", most=limits.header_bytes)
+def _require(is_valid: object) -> None:
+    if not is_valid:
+        raise Refusal("bad_chunk")
 
 
 def split_target(method: str, target: str) -> tuple[str, str]:

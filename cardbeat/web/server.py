@@ -1,11 +1,9 @@
 """The HTTP server: accepts clients, limits them, and stops. `loop` has the theory of operation."""
 
-import errno
 import logging
 import secrets
 import socket
 import sys
-import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Container, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,8 +37,6 @@ UNCOUNTED_BYTES: Final = 1024
 """Fewer bytes are not counted as held: the connection itself takes as much memory."""
 SWITCH_SECONDS: Final = 0.0005
 """The interpreter's switch interval: a thread that computes gives up its lock after this time."""
-
-SHED: Final = "closed connections: more than %d MiB were held for all clients together"
 
 
 class HttpServer(ThreadingHTTPServer):
@@ -99,7 +95,6 @@ class HttpServer(ThreadingHTTPServer):
         self._check_at = loop.now
         self._is_accepting = False
         self._stop_by = inf
-        self._has_ended = threading.Event()
         self._workers = Workers("request", threads, RUNNING_EACH)
 
     @property
@@ -107,7 +102,7 @@ class HttpServer(ThreadingHTTPServer):
         return len(self._connections)
 
     def serve_forever(self, poll_interval: float = TICK_SECONDS) -> None:
-        """Serve until `stop`, then until all clients have their answers or the time is over."""
+        """Serve until `shutdown`, then until all clients have their answers or the time is over."""
         # After each system call this thread waits for the interpreter's lock. A thread that
         # computes gives it up once in this interval; with Python's 5 ms each answer took that long.
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -123,18 +118,15 @@ class HttpServer(ThreadingHTTPServer):
             self._close_all()
             self.service_actions()
             self.server_close()
-            self._has_ended.set()
 
-    def stop(self) -> None:
-        """Make `serve_forever` finish what runs and return. Safe in a signal handler."""
+    def shutdown(self) -> None:
+        """Make `serve_forever` finish what runs and return. Safe in a signal handler.
+
+        Unlike that of the base class it does not wait.
+        """
         if self._stop_by == inf:
             self._stop_by = self.loop.elapsed() + self.limits.stop_seconds
             self.loop.wake()
-
-    def shutdown(self) -> None:
-        """Stop, and wait until serving has ended. Not for the thread that serves."""
-        self.stop()
-        self._has_ended.wait()
 
     def server_close(self) -> None:
         """End the threads, and close the listening socket and the loop.
@@ -207,7 +199,7 @@ class HttpServer(ThreadingHTTPServer):
         while self._held > self.limits.held_bytes:
             next(iter(self._holding)).close()
             self.connections_shed += 1
-        self._seldom.error(SHED % (self.limits.held_bytes // 2**20))
+        self._seldom.error("closed connections: all clients together held too many bytes")
 
     def _expire(self) -> None:
         """Do for each connection whose time is up what its state says."""
@@ -255,9 +247,8 @@ class HttpServer(ThreadingHTTPServer):
                 continue
             except BlockingIOError:
                 return False
-            except OSError as error:
-                if error.errno == errno.EMFILE and self._give_way():
-                    continue
+            except OSError:
+                # There are no more descriptors, for example.
                 return self._pause_accepting()
             self._welcome(client, address)
         return True

@@ -63,7 +63,7 @@ def served(app):
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server.url
-    server.stop()
+    server.shutdown()
     thread.join()
 
 

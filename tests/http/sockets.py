@@ -45,7 +45,7 @@ def starting(router):
             thread = threading.Thread(target=server.serve_forever)
             thread.start()
             stack.callback(thread.join, PATIENCE_SECONDS)
-            stack.callback(server.stop)
+            stack.callback(server.shutdown)
             return server
 
         yield start

@@ -15,7 +15,7 @@ import pytest
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import StartupError
-from cardbeat.web.access import AccessLog
+from cardbeat.web.access import access_lines
 from cardbeat.web.listener import Listener
 from tests.http.malformed import MALFORMED, chunked, get, post
 from tests.http.sockets import BIG, Client, ask, server_of
@@ -332,7 +332,7 @@ def test_every_answer_is_logged_and_observed(serve):
     def observe(answers):
         seen.extend((request.method, request.pattern, it.status) for request, it, _ in answers)
 
-    server = serve(observers=[AccessLog(lines.extend).note, observe])
+    server = serve(observers=[lambda answers: lines.extend(access_lines(answers)), observe])
     with Client(server, ask("/checks/sk_secret?key=sk_secret") + ask("/no") + b"\n") as client:
         ids = [client.answer()[1]["x-request-id"] for _ in range(3)]
     wait_until(lambda: len(seen) == 3)

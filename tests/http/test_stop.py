@@ -42,7 +42,7 @@ def start(site, clock):
 
 def begin_stop(server):
     """Stop, and return once new clients are refused."""
-    server.stop()
+    server.shutdown()
     wait_until(lambda: server.socket.fileno() == -1)
 
 
@@ -98,7 +98,7 @@ def test_clients_that_were_not_accepted_before_a_stop_are_answered(start, site):
             stack.enter_context(Client(server, data)) for data in [b"", *[get()] * MANY]
         ]
         assert server.connections == 1
-        server.stop()
+        server.shutdown()
         site.let_go.set()
         for client in (holder, *asking):
             assert client.answer()[0] == 200
@@ -124,7 +124,7 @@ def test_a_client_that_leaves_the_queue_keeps_no_other_from_being_accepted(
         assert site.is_entered()
         monkeypatch.setattr(socket.socket, "accept", accept_in_the_end)
         clients = [stack.enter_context(Client(server, get())) for _ in range(64)]
-        server.stop()
+        server.shutdown()
         site.let_go.set()
         assert [client.answer()[0] for client in (holder, *clients)] == [200] * 65
         assert troubles == []
@@ -139,7 +139,7 @@ def test_what_kept_connections_have_sent_before_a_stop_is_answered(start, site):
         assert site.is_entered()
         for client in clients:
             client.send(get())
-        server.stop()
+        server.shutdown()
         site.let_go.set()
         assert [client.answer()[0] for client in (holder, *clients)] == [200] * 51
 

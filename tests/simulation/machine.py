@@ -102,7 +102,7 @@ class Front:
     def call_soon(call: Callable[..., None], *values: Any) -> None:
         call(*values)
 
-    def stop(self, asked_at: float | None = None) -> None:
+    def shutdown(self) -> None:
         self.is_serving = False
         self.serves()
         self._stopped.set()
