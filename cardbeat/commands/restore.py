@@ -5,10 +5,10 @@ Or it brings the backup into a PostgreSQL database, which must be empty.
 
 from argparse import Namespace
 
-from cardbeat.clock import time_or_none, wall_clock
+from cardbeat.clock import wall_clock
 from cardbeat.commands.options import DATA, Parser, command, database_url, file_path, tell
 from cardbeat.database import require_driver
-from cardbeat.database.sqlite.restore import restore
+from cardbeat.database.sqlite.copies import restore
 from cardbeat.host.output import tell_if_slow
 from cardbeat.host.stopping import stop_signals_noted
 from cardbeat.host.system import keep_files_private
@@ -38,14 +38,13 @@ def run(given: Namespace) -> int:
             from cardbeat.database.postgresql.restore import restore as restore_server  # noqa: PLC0415
 
             done = restore_server(url, given.data, given.file, require_going)
-    served_at = time_or_none(done.served_at or None)
-    counts = {"keys": done.keys, "checks": done.checks, "last_served_at": served_at}
-    counted = f"keys {done.keys}, checks {done.checks}, last served {served_at or 'never'} (UTC)"
-    lines = [f"restored {done.database} from {given.file}: {counted}"]
-    kept = None
-    if done.kept is not None:
-        kept = str(done.kept)
-        lines.append(f"the database before is kept as {kept}; remove it when everything works")
+    served_at = done["last_served_at"] or "never"
+    counts = f"keys {done['keys']}, checks {done['checks']}, last served {served_at} (UTC)"
+    lines = [f"restored {done['database']} from {given.file}: {counts}"]
+    if done["kept"]:
+        lines.append(
+            f"the database before is kept as {done['kept']}; remove it when everything works"
+        )
     lines.append("now start the server")
-    tell(given, {"database": done.database, "kept": kept, **counts}, lines)
+    tell(given, done, lines)
     return 0

@@ -23,7 +23,7 @@ def test_a_backup_under_load_restores_to_a_working_service(start, run):
     acknowledged = [(client.pings[200], client.check["version"]) for client in clients]
     run("backup", "copy.db").check_returncode()
     stop(clients, 200)
-    assert "in use; stop the server" in run("restore", "copy.db").stderr
+    assert "in use, so stop the server first" in run("restore", "copy.db").stderr
     assert server.stop() == 0
     run("restore", "copy.db").check_returncode()
     again = start()

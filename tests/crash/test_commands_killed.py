@@ -12,9 +12,8 @@ import pytest
 from cardbeat.config import FREE
 from cardbeat.database import open_database
 from cardbeat.database.schema import VERSION
-from cardbeat.database.sqlite.backup import back_up
+from cardbeat.database.sqlite.copies import back_up, require_sound
 from cardbeat.database.sqlite.file import FILE_NAME
-from cardbeat.database.sqlite.rows import why_refused
 from cardbeat.host.staging import PREFIX
 from cardbeat.keys.store import Keys
 from tests.artifact import ROOT, clean_environment, ran
@@ -76,7 +75,7 @@ def found_in(folder):
     """The version, and how many keys and checks there are once the next start has opened the database."""
     version = 0
     if (folder / FILE_NAME).exists():
-        assert why_refused(folder / FILE_NAME) == []
+        require_sound(folder / FILE_NAME)
         with contextlib.closing(sqlite3.connect(folder / FILE_NAME)) as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
     with contextlib.closing(open_database(folder)) as database, database.read() as connection:

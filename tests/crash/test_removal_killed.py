@@ -5,8 +5,8 @@ import sqlite3
 
 from cardbeat.config import FREE
 from cardbeat.database import open_database
+from cardbeat.database.sqlite.copies import require_sound
 from cardbeat.database.sqlite.file import FILE_NAME
-from cardbeat.database.sqlite.rows import why_refused
 from cardbeat.keys.store import Keys
 from tests.crash.client import ask
 from tests.support import wait_until
@@ -61,7 +61,7 @@ def test_a_server_removes_what_those_killed_before_it_left(tmp_path, start):
         server.kill()
         left = counts(data)
         assert left[0] == 2
-        assert why_refused(data / FILE_NAME) == []
+        require_sound(data / FILE_NAME)
     again = start("--data", "data")
     wait_until(lambda: counts(data) == [1, 1, 1, 1])
     assert ask(again, "GET", f"/ping/{good}-0").status == 200

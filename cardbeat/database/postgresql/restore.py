@@ -3,18 +3,17 @@
 import contextlib
 import sqlite3
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from cardbeat.database.postgresql.connection import Connection, connect, without_nul
 from cardbeat.database.postgresql.database import start_up_errors
-from cardbeat.database.postgresql.errors import LockNotAvailable, Unconfirmed
+from cardbeat.database.postgresql.errors import LockNotAvailable
 from cardbeat.database.postgresql.examination import is_served
 from cardbeat.database.postgresql.schema import bring_up_to_date
 from cardbeat.database.schema import NODE_TABLES, NUMBERED, TABLES
-from cardbeat.database.sqlite.file import open_read_only
-from cardbeat.database.sqlite.restore import Restored, described
-from cardbeat.database.sqlite.rows import copy_rows, nothing_restored, require_sound
+from cardbeat.database.sqlite.copies import copy_rows, described, nothing_restored, require_sound
+from cardbeat.database.sqlite.file import opened
 from cardbeat.errors import StartupError
 from cardbeat.host.ownership import make_folder
 from cardbeat.host.staging import staging_folder
@@ -27,33 +26,27 @@ LOCK_SECONDS: Final = 5
 
 def restore(
     url: str, folder: Path, source: Path, require_going: RequireGoing = always_going
-) -> Restored:
+) -> dict[str, Any]:
     """Bring all rows of a backup into an empty database, in one transaction.
 
-    The rows are copied into a new file of the newest schema in `folder` first. Raises
-    `StartupError` if that can't be done. What `require_going` raises ends the restore with nothing
-    changed.
+    The rows are copied into a new file of the newest schema in `folder` first. Returns what
+    `described` does. Raises `StartupError` if that can't be done. What `require_going` raises ends
+    the restore with nothing changed.
     """
-    with nothing_restored():
+    # No error after a commit that was not confirmed may say that nothing was restored.
+    with (
+        start_up_errors(),
+        contextlib.closing(connect(url)) as connection,
+        nothing_restored(folder),
+    ):
         require_sound(source, require_going)
-    with start_up_errors(), contextlib.closing(connect(url)) as connection:
-        try:
-            make_folder(folder)
-            with staging_folder(folder) as beside:
-                copy = beside / "copy"
-                with nothing_restored():
-                    copy_rows(source, copy, require_going)
-                bring_up_to_date(connection)
-                with open_read_only(copy) as rows:
-                    _bring_in(connection, rows, require_going)
-                    return described(_name(connection), rows)
-        except Unconfirmed as error:
-            told = "so it may be restored or not; look with: keys list"
-            raise StartupError(f"{error}, {told}") from None
-        except OSError as error:
-            raise StartupError(
-                f"can't write in {folder}: {error.strerror}; nothing was restored"
-            ) from None
+        make_folder(folder)
+        with staging_folder(folder) as beside:
+            copy_rows(source, beside / "copy", require_going)
+            bring_up_to_date(connection)
+            with opened(beside / "copy") as rows:
+                _bring_in(connection, rows, require_going)
+                return described(_name(connection), rows)
 
 
 def _bring_in(
@@ -73,7 +66,7 @@ def _bring_in(
 def _lock_empty(connection: Connection) -> None:
     """Keep all others from writing. `StartupError` while servers run, and if there are keys."""
     name = _name(connection)
-    in_use = StartupError(f"the database {name} is in use; stop all its servers, then restore")
+    in_use = StartupError(f"the database {name} is in use, so stop all its servers first")
     try:
         connection.execute(f"LOCK TABLE {', '.join(TABLES + NODE_TABLES)} IN EXCLUSIVE MODE")
     except LockNotAvailable:
@@ -81,7 +74,7 @@ def _lock_empty(connection: Connection) -> None:
     if is_served(connection):
         raise in_use
     if connection.execute("SELECT 1 FROM keys LIMIT 1").fetchone():
-        raise StartupError(f"the database {name} is not empty; restore into an empty one")
+        raise StartupError(f"the database {name} is not empty, so restore into another one")
 
 
 def _copy_in(

@@ -15,6 +15,7 @@ from typing import Any, Final
 from cardbeat.clock import wall_clock
 from cardbeat.database.database import Database, Transaction, Write, by_work, make_together
 from cardbeat.database.schema import VERSION
+from cardbeat.database.sqlite.copies import make_database
 from cardbeat.database.sqlite.file import (
     BUSY_SECONDS,
     FILE_NAME,
@@ -23,17 +24,18 @@ from cardbeat.database.sqlite.file import (
     WRITER_LOCK,
     FileLease,
     connect,
-    create_if_missing,
     empty_wal,
     looking,
+    make_one_file,
     open_lock_file,
+    require_no_link,
     start_up_errors,
     take_lock,
     version_of,
 )
-from cardbeat.database.sqlite.rows import bring_up_to_date
-from cardbeat.errors import Unavailable
+from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host.disk import Reserve
+from cardbeat.host.output import tell_if_slow
 from cardbeat.host.ownership import prepare_folder, status_of
 from cardbeat.host.staging import remove_left_behind
 from cardbeat.host.system import unlock
@@ -82,24 +84,40 @@ class SqliteDatabase(Database):
     def _open(self) -> sqlite3.Connection:
         """The connection that writes, to a database that was checked and is up to date."""
         with self._only_writer():
-            create_if_missing(self.path)
+            require_no_link(self.path)
+            if not os.path.lexists(self.path):
+                # An empty file would mean damage.
+                self._require_no_wal()
+                make_database(self.path)
             with looking(self.path) as connection:
                 is_old = version_of(connection) < VERSION
             if is_old:
-                # No server of an older version may use the tables.
-                lease = FileLease(self._folder)
-                try:
-                    bring_up_to_date(self.path)
-                finally:
-                    lease.release()
+                self._bring_up_to_date()
         writer = connect(self.path)
         writer.execute("PRAGMA journal_mode = WAL")
         # SQLite makes its own files at the first read.
         writer.execute("SELECT 1 FROM sqlite_schema").fetchone()
         return writer
 
+    def _require_no_wal(self) -> None:
+        if os.path.exists(f"{self.path}-wal"):
+            raise StartupError(
+                f"{self.path} is missing though its -wal file is there; restore both, or move the"
+                " -wal away"
+            )
+
+    def _bring_up_to_date(self) -> None:
+        # No server of an older version may use the tables.
+        lease = FileLease(self._folder)
+        try:
+            make_one_file(self.path)
+            with tell_if_slow("bringing the database up to date"):
+                make_database(self.path, self.path)
+        finally:
+            lease.release()
+
     def _connect_reader(self) -> sqlite3.Connection:
-        return connect(self.path, query_only=True)
+        return connect(self.path, "ro")
 
     def _commit(self, group: list[Write[Any]]) -> None:
         with self._errors("write"), self._only_writer():

@@ -14,9 +14,7 @@ from typing import Final
 from cardbeat.database.schema import OLDEST, VERSION, WHOLE, last_moment, require_known, script
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership
-from cardbeat.host.output import printable
-from cardbeat.host.staging import staging_folder
-from cardbeat.host.system import LOCK_FLAGS, replace, sync_file, sync_folder, try_lock
+from cardbeat.host.system import LOCK_FLAGS, try_lock
 
 FILE_NAME: Final = "cardbeat.db"
 SERVER_LOCK: Final = "delivery.lock"
@@ -26,8 +24,6 @@ WRITER_LOCK: Final = "writer.lock"
 LOCKS: Final = (WRITER_LOCK, SERVER_LOCK)
 FILES: Final = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)
 """The files of a data folder that a server must be able to use."""
-FILES_BESIDE: Final = ("", "-wal", "-journal", "-shm")
-"""What SQLite adds to a database's name: the file itself and those beside it."""
 APPLICATION_ID: Final = 0x43424541
 BUSY_SECONDS: Final = 5
 """Longest wait for another program that has the file locked, such as a backup tool."""
@@ -38,47 +34,19 @@ WAL_BYTES: Final = 64 * 1024 * 1024
 QUICK_CHECK_BYTES: Final = 64 * 1024 * 1024
 """A larger file is not checked whole at the start: clients would wait. `doctor` does it."""
 
-_WORD: Final = re.compile(rb"'[^']*'|\w+|\S")
+_WORD: Final = re.compile(r"'[^']*'|\w+|\S")
 _SHOWN_CHARACTERS: Final = 60
-
-Found = tuple[bytes, bytes, tuple[bytes, ...]]
-"""The kind and the name of a table, index, trigger or view, and the words of its statement.
-
-The spaces between them differ where a column was added later.
-"""
 
 
 class Damaged(StartupError):
     """The file is no database, or only a part of one."""
 
 
-def connect(path: Path, *, query_only: bool = False) -> sqlite3.Connection:
-    """A connection with the settings of serving. The file must exist."""
-    connection = open_file(path, "rw")
-    try:
-        connection.row_factory = sqlite3.Row
-        # Else one text with a byte that a disk has changed ends the sweep of all checks.
-        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")
-        # Only macOS has it: there a plain sync leaves data in the memory of the drive.
-        connection.execute("PRAGMA fullfsync = ON")
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
-        if query_only:
-            connection.execute("PRAGMA query_only = ON")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
+    """A connection to a file. `ro` reads, `rw` writes too, `rwc` makes the file if it is missing.
 
-
-def address_of(path: Path, mode: str) -> str:
-    """The URI by which SQLite opens a file: `ro` reads, `rw` writes too, `rwc` makes a new one."""
-    return f"{path.absolute().as_uri()}?mode={mode}"
-
-
-def open_file(path: Path, mode: str) -> sqlite3.Connection:
-    """A connection that makes no files but those beside the database."""
+    Nothing runs that a file brings, and it makes no files but those beside the database.
+    """
     connection = sqlite3.connect(
         address_of(path, mode),
         uri=True,
@@ -86,23 +54,47 @@ def open_file(path: Path, mode: str) -> sqlite3.Connection:
         timeout=BUSY_SECONDS,
         check_same_thread=False,
     )
-    # Else a savepoint that changes more than about 16 pages needs a temporary file, and fails if
-    # the folder for these is full or read-only.
-    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.row_factory = sqlite3.Row
+    # Else one text with a byte that a disk has changed ends the sweep of all checks.
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    try:
+        # Else a savepoint that changes more than about 16 pages needs a temporary file, and fails
+        # if the folder for these is full or read-only.
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+        # Only macOS has it: there a plain sync leaves data in the memory of the drive.
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
-@contextlib.contextmanager
-def open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
-    """A read-only connection to a file that may be damaged. Raises as `require_file`.
+def address_of(path: Path, mode: str) -> str:
+    """The URI by which SQLite opens a file."""
+    return f"{path.absolute().as_uri()}?mode={mode}"
 
-    Closing one that can write would copy the -wal into it.
+
+@contextlib.contextmanager
+def opened(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
+    """A connection to a file that may be damaged. Raises `StartupError`.
+
+    It is read-only: closing one that can write would copy the -wal into the file.
     """
-    require_file(path)
-    # A process was killed before it could turn on the -wal: to read undoes its write.
-    mode = "rw" if os.path.exists(f"{path}-journal") else "ro"
-    with contextlib.closing(open_file(path, mode)) as connection:
-        yield connection
+    with start_up_errors(path):
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise StartupError(f"{path} is not a regular file; move it away")
+        if not found.st_size:
+            raise damaged(path, "is damaged (empty)")
+        # A process was killed before it could turn on the -wal: to read undoes its write.
+        if os.path.exists(f"{path}-journal"):
+            mode = "rw"
+        with contextlib.closing(connect(path, mode)) as connection:
+            yield connection
 
 
 @contextlib.contextmanager
@@ -112,10 +104,8 @@ def looking(path: Path) -> Iterator[sqlite3.Connection]:
     Further indexes do no harm.
     """
     require_no_link(path)
-    with start_up_errors(path), open_read_only(path) as connection:
-        require_ours(connection, path)
-        if lacking := differences(connection, only_lacking=True):
-            raise damaged(path, f"has {lacking}")
+    with opened(path) as connection:
+        require_ours(connection, path, may_have_more=True)
         if path.stat().st_size <= QUICK_CHECK_BYTES:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
@@ -128,29 +118,8 @@ def last_moment_stored(folder: Path) -> int:
     path = folder / FILE_NAME
     if not os.path.exists(path):
         return 0
-    with start_up_errors(path), open_read_only(path) as connection:
+    with opened(path) as connection:
         return last_moment(connection)
-
-
-def create_if_missing(path: Path) -> None:
-    """Make a new database beside its place and move it there: an empty file means damage."""
-    require_no_link(path)
-    if os.path.lexists(path):
-        return
-    wal = path.with_name(f"{path.name}-wal")
-    if wal.exists() and wal.stat().st_size > 0:
-        raise StartupError(
-            f"{path} is missing though its -wal file is there; restore both, or move the -wal away"
-        )
-    with staging_folder(path.parent) as beside:
-        copy = beside / "copy"
-        # SQLite gives the files beside it the same mode and owner.
-        os.close(ownership.create_private(copy, path.parent))
-        with contextlib.closing(open_file(copy, "rw")) as connection:
-            make_tables(connection)
-        sync_file(copy)
-        replace(copy, path)
-    sync_folder(path.parent)
 
 
 def empty_wal(connection: sqlite3.Connection, seconds: float) -> bool:
@@ -183,11 +152,9 @@ def require_database(folder: Path) -> None:
             f"can't use {path}: {error.strerror}; run this as the server's user or as root"
         ) from None
     except OSError:
-        with contextlib.suppress(OSError):  # of a working folder that was removed
-            path = path.absolute()
         raise StartupError(
-            f"there is no database at {path}; name the server's data folder with --data, or start"
-            " the server first, which makes it"
+            f"there is no database at {path.absolute()}; name the server's data folder with"
+            " --data, or start the server first, which makes it"
         ) from None
 
 
@@ -197,24 +164,28 @@ def require_no_link(path: Path) -> None:
         raise StartupError(f"{path} is a link; move the file here, or link the data folder instead")
 
 
-def require_file(path: Path) -> None:
-    """Raise `StartupError` or `OSError` for a pipe, a folder or an empty file."""
-    for end in FILES_BESIDE:
-        found = ownership.status_of(Path(f"{path}{end}"))
-        if found and not stat.S_ISREG(found.st_mode):
-            raise StartupError(f"{path}{end} is not a regular file; move it away")
-    if not path.stat().st_size:
-        raise damaged(path, "is damaged (empty)")
+def require_ours(
+    connection: sqlite3.Connection, path: Path, *, may_have_more: bool = False
+) -> None:
+    """Raise `StartupError` unless the schema is what our scripts make for its version.
 
-
-def require_ours(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise `StartupError` for a file of another program, or of a version that can't be used."""
+    Also for a version that can't be used. With `may_have_more` only what is missing counts.
+    """
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         raise StartupError(
             f"{path} is not a cardbeat database; move it away or choose another data folder"
         )
-    require_known(version_of(connection), str(path))
+    version = version_of(connection)
+    require_known(version, str(path))
+    ours = _ours(version)
+    found = _schema(connection)
+    wrong = ours - found
+    if not may_have_more:
+        wrong |= found - ours
+    # Tables first.
+    for kind, name, _ in sorted(wrong, reverse=True):
+        raise damaged(path, f"has the {kind} {name[:_SHOWN_CHARACTERS]} not as cardbeat makes it")
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -230,47 +201,28 @@ def make_tables(connection: sqlite3.Connection, version: int = VERSION) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def differences(connection: sqlite3.Connection, *, only_lacking: bool = False) -> str:
-    """How the schema differs from what our scripts make for its version; empty if it does not.
-
-    At most three differences, tables first. `only_lacking` leaves out what a file has beside.
-    """
-    ours = _ours(version_of(connection))
-    found = _schema(connection)
-    lacking = sorted(ours - found, reverse=True)
-    told = [f"no {_named(one)} as cardbeat makes it" for one in lacking]
-    if not only_lacking:
-        changed = [one[:2] for one in lacking]
-        foreign = sorted(found - ours, reverse=True)
-        names = [_named(one) for one in foreign if one[:2] not in changed]
-        told += [f"the {name}, which cardbeat did not make" for name in names]
-    return ", ".join(told[:3])
-
-
 @cache
-def _ours(version: int) -> frozenset[Found]:
+def _ours(version: int) -> frozenset[tuple[str, str, tuple[str, ...]]]:
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         make_tables(made, version)
         return _schema(made)
 
 
-def _schema(connection: sqlite3.Connection) -> frozenset[Found]:
-    # As bytes, because a text need not be UTF-8. What SQLite makes for a UNIQUE has no statement,
-    # and what ANALYZE makes is no part of the schema.
+def _schema(connection: sqlite3.Connection) -> frozenset[tuple[str, str, tuple[str, ...]]]:
+    """The kind and the name of each table, index, trigger and view, and the words of its statement.
+
+    The spaces between them differ where a column was added later. What SQLite makes for a UNIQUE
+    has no statement, and what ANALYZE makes is no part of the schema.
+    """
     rows = connection.execute(
-        "SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(sql AS BLOB) FROM sqlite_schema"
+        "SELECT type, name, sql FROM sqlite_schema"
         " WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_stat%'"
     )
     return frozenset((kind, name, tuple(_WORD.findall(sql))) for kind, name, sql in rows)
 
 
-def _named(found: Found) -> str:
-    kind, name = (part.decode(errors="backslashreplace") for part in found[:2])
-    return f"{kind} {printable(name)[:_SHOWN_CHARACTERS]}"
-
-
 def damaged(path: Path, found: str = "is damaged") -> Damaged:
-    return Damaged(f"{path} {found}; restore a backup or move it away")
+    return Damaged(f"{path} {found}; restore a backup, or do as docs/backup.md says")
 
 
 @contextlib.contextmanager
@@ -283,24 +235,9 @@ def start_up_errors(path: Path) -> Iterator[None]:
         # SQLite names what is wrong in the schema, and the name may be no text.
         if code & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             raise damaged(path) from None
-        # SQLite calls it a "disk I/O error".
-        told = "the disk is full" if code == sqlite3.SQLITE_IOERR_SHMSIZE else error
-        raise StartupError(f"can't use {path}: {told}") from None
+        raise StartupError(f"can't use {path}: {error}") from None
     except OSError as error:
         raise StartupError(f"can't use {path}: {error.strerror}") from None
-
-
-def open_lock_file(path: Path) -> int:
-    """A descriptor of a lock file, which is made if it is missing, as is its folder.
-
-    Raises `StartupError`, also for a link: it could lead to any other file.
-    """
-    with start_up_errors(path):
-        ownership.make_folder(path.parent)
-        try:
-            return ownership.create_private(path)
-        except FileExistsError:
-            return os.open(path, LOCK_FLAGS)
 
 
 def take_lock(descriptor: int, seconds: float) -> bool:
@@ -314,6 +251,19 @@ def take_lock(descriptor: int, seconds: float) -> bool:
             return False
         time.sleep(LOCK_POLL_SECONDS)
     return True
+
+
+def open_lock_file(path: Path) -> int:
+    """A descriptor of a lock file, which is made if it is missing, as is its folder.
+
+    Raises `StartupError`, also for a link: it could lead to any other file.
+    """
+    with start_up_errors(path):
+        ownership.make_folder(path.parent)
+        try:
+            return ownership.create_private(path)
+        except FileExistsError:
+            return os.open(path, LOCK_FLAGS)
 
 
 def locked(path: Path, seconds: float, refusal: str) -> int:

@@ -12,10 +12,8 @@ import pytest
 
 from cardbeat.database import open_database
 from cardbeat.database.schema import VERSION
-from cardbeat.database.sqlite.backup import back_up
+from cardbeat.database.sqlite.copies import back_up, require_sound, restore
 from cardbeat.database.sqlite.file import FILE_NAME, FILES
-from cardbeat.database.sqlite.restore import restore
-from cardbeat.database.sqlite.rows import require_sound, why_refused
 from cardbeat.errors import StartupError
 from tests.heart import Heart
 from tests.support import FakeClock, begun, count_up
@@ -38,7 +36,7 @@ def data(tmp_path):
 
 @pytest.fixture
 def backup(data, tmp_path):
-    assert back_up(data, tmp_path / "backup.db") == (tmp_path / "backup.db", None)
+    back_up(data, tmp_path / "backup.db")
     return tmp_path / "backup.db"
 
 
@@ -69,22 +67,22 @@ def contents(folder):
 
 
 SPOILED = [
-    # What is wrong with a file, why it is not served (it is, if empty), why no backup of it is restored.
+    # What is wrong with a file, why it is not served (it is, if empty), why no backup of it is made.
     (lambda path: path.write_bytes(b""), "damaged", "damaged"),
     (lambda path: path.write_bytes(b"no database " * 999), "damaged", "damaged"),
     (lambda path: path.write_bytes(path.read_bytes()[:9000]), "damaged", "damaged"),
-    (damage, "damaged", "malformed"),
+    (damage, "damaged", "damaged"),
     (lambda path: (path.unlink(), path.mkdir()), "not a regular file", "not a regular file"),
     (run("PRAGMA application_id = 7"), "is not a cardbeat database", "is not a cardbeat database"),
     (run(f"PRAGMA user_version = {VERSION + 1}"), "newer cardbeat", "newer cardbeat"),
     (run("PRAGMA user_version = 6"), "older cardbeat", "older cardbeat"),
-    (run("DROP TABLE outages"), "no table outages as", "no table outages as cardbeat makes it"),
-    (run("DROP INDEX alerts_by_check"), "no index alerts_by_check as", "no index alerts_by_check as"),
-    (run("ALTER TABLE keys ADD COLUMN more TEXT"), "no table keys as", "no table keys as cardbeat makes it"),
-    (run("DROP TABLE alerts; CREATE VIEW alerts AS SELECT 1"), "no table alerts as", "no table alerts as"),
-    (run("CREATE INDEX own ON keys (email)"), "", "the index own, which cardbeat did not make"),
-    (run("CREATE VIEW evil AS SELECT * FROM keys"), "", "the view evil, which"),
-    (run("CREATE TRIGGER evil AFTER INSERT ON keys BEGIN DELETE FROM checks; END"), "", "the trigger evil, which"),
+    (run("DROP TABLE outages"), "the table outages not as", "the table outages not as cardbeat makes it"),
+    (run("DROP INDEX alerts_by_check"), "the index alerts_by_check not as", "the index alerts_by_check not as"),
+    (run("ALTER TABLE keys ADD COLUMN more TEXT"), "the table keys not as", "the table keys not as cardbeat makes it"),
+    (run("DROP TABLE alerts; CREATE VIEW alerts AS SELECT 1"), "the table alerts not as", "the view alerts not as"),
+    (run("CREATE INDEX own ON keys (email)"), "", "the index own not as cardbeat makes it"),
+    (run("CREATE VIEW evil AS SELECT * FROM keys"), "", "the view evil not as"),
+    (run("CREATE TRIGGER evil AFTER INSERT ON keys BEGIN DELETE FROM checks; END"), "", "the trigger evil not as"),
     (run("DELETE FROM keys"), "", "has a row of checks that refers to no row"),
     (run("PRAGMA ignore_check_constraints = ON; UPDATE keys SET scope = 'x'"), "", "CHECK constraint failed"),
 ]
@@ -100,16 +98,14 @@ def test_a_file_that_is_not_ours_and_sound_is_refused_and_nothing_is_changed(dat
             open_database(data)
         assert contents(data).get(FILE_NAME) == before
     target.write_text("yesterday's")
-    try:
-        written, reason = back_up(data, target)
-    except StartupError as error:
-        written, reason = path, str(error)
-    assert refused in reason
+    with pytest.raises(StartupError, match=refused) as no_backup:
+        back_up(data, target)
     assert target.read_text() == "yesterday's"
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "copy.db"}
     (tmp_path / "other").mkdir(0o700)
-    with pytest.raises(StartupError, match=r"; nothing was restored$") as caught:
-        restore(tmp_path / "other", written, NOON)
-    assert "\n" not in str(caught.value)
+    with pytest.raises(StartupError, match=r"; nothing was restored$") as not_restored:
+        restore(tmp_path / "other", path, NOON)
+    assert "\n" not in f"{no_backup.value}{not_restored.value}"
     assert not (tmp_path / "other" / FILE_NAME).exists()
 
 
@@ -146,7 +142,7 @@ def test_a_backup_is_one_private_file_with_the_same_rows(data, tmp_path, usual_u
     back_up(data, target)
     assert target.is_symlink() == (there == "link")
     assert rows(real) == rows(data / FILE_NAME)
-    assert why_refused(real) == []
+    require_sound(real)
     assert WINDOWS or stat.S_IMODE(real.stat().st_mode) == 0o600
     assert {path.name for path in tmp_path.iterdir()} <= {"data", "copy.db", "elsewhere"}
 
@@ -188,15 +184,17 @@ def test_a_backup_is_restored_and_the_database_before_is_kept(data, backup, tmp_
         run("INSERT INTO monitor VALUES ('later', 1)")(data / FILE_NAME)
     (data / f"{FILE_NAME}.before-restore-20270115-120000").write_text("of an earlier restore")
     restored = restore(folder, backup, NOON)
-    assert restored[:4] == (str(folder / FILE_NAME), 1, 3, before["monitor"][0][1])
+    counts = {"keys": 1, "checks": 3, "last_served_at": "2027-01-15 08:00:10"}
+    assert restored == {"database": str(folder / FILE_NAME), "kept": restored["kept"], **counts}
     assert rows(folder / FILE_NAME) == rows(backup) == before
     open_database(folder).close()
     if not is_there:
-        assert restored.kept is None
+        assert restored["kept"] is None
         return
-    assert restored.kept == data / f"{FILE_NAME}.before-restore-20270115-120001"
-    assert ("later", 1) in rows(restored.kept)["monitor"]
-    assert WINDOWS or stat.S_IMODE(restored.kept.stat().st_mode) == 0o600
+    kept = data / f"{FILE_NAME}.before-restore-20270115-120001"
+    assert restored["kept"] == str(kept)
+    assert ("later", 1) in rows(kept)["monitor"]
+    assert WINDOWS or stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
@@ -209,7 +207,7 @@ def test_a_wal_that_a_crash_left_is_kept_and_not_in_what_is_restored(data, backu
         files[FILE_NAME] = b"no database " * 999
     for name, content in files.items():
         (data / name).write_bytes(content)
-    kept = restore(data, backup, NOON).kept
+    kept = Path(restore(data, backup, NOON)["kept"])
     assert rows(data / FILE_NAME) == before
     if is_damaged:
         assert kept.read_bytes() == files[FILE_NAME]
@@ -220,7 +218,7 @@ def test_a_wal_that_a_crash_left_is_kept_and_not_in_what_is_restored(data, backu
 
 
 def test_a_folder_that_is_served_written_or_read_is_left_alone(data, backup):
-    def refused(why="is in use; stop the server, then restore"):
+    def refused(why="is in use, so stop the server first; nothing was restored"):
         with pytest.raises(StartupError, match=why):
             restore(data, backup, NOON)
 
@@ -255,5 +253,5 @@ def test_root_gives_what_it_restores_to_the_user_of_the_server(data, backup, is_
             path.unlink()
     for path in (data, *data.iterdir()):
         os.chown(path, 1234, 1234)
-    kept = restore(data, backup, NOON).kept
-    assert {path.stat().st_uid for path in (data / FILE_NAME, kept) if path} == {1234}
+    restore(data, backup, NOON)
+    assert {path.stat().st_uid for path in data.glob(f"{FILE_NAME}*")} == {1234}

@@ -77,9 +77,9 @@ def test_all_rows_of_a_file_are_on_the_server_as_they_were_and_new_ones_have_new
         found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
         assert {name for (name,) in found} == set(TABLES)
         (last,) = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'checks'").fetchone()
-    name, *held = restore(url, tmp_path / "cards", filled)
-    assert held == [KEYS, CHECKS, 1_800_000_010, None]
-    assert "cardbeat" not in name.partition("@")[2]
+    told = restore(url, tmp_path / "cards", filled)
+    assert "s3cret" not in told.pop("database")
+    assert told == {"kept": None, "keys": KEYS, "checks": CHECKS, "last_served_at": "2027-01-15 08:00:10"}
     before = contents(filled)
     # PostgreSQL takes no NUL.
     before["alerts"][0]["last_error"] = "a\ufffdb"
@@ -143,14 +143,14 @@ def test_a_restore_into_a_database_that_is_in_use_or_has_keys_is_refused(filled,
 
     with contextlib.closing(open_database(tmp_path, url)) as database:
         assert database.lease().take()
-        refused("in use; stop all its servers")
+        refused("in use, so stop all its servers first")
         database.lease().release()
     with contextlib.closing(psycopg.connect(url)) as another:
         another.execute("LOCK TABLE keys IN EXCLUSIVE MODE")
-        refused("in use; stop all its servers")
+        refused("in use, so stop all its servers first")
     restore(url, tmp_path, filled)
     before = contents(url)
-    refused("is not empty; restore into an empty one")
+    refused("is not empty")
     assert contents(url) == before
 
 

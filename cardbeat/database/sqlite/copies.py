@@ -1,0 +1,293 @@
+"""New files of the newest schema, with the rows of others: upgrade, backup and restore.
+
+Nothing that is in a file runs: its schema must be ours before a row is read, and no page of it gets
+into the database. Each file is made beside its place and moved there in one step, so a kill at any
+point leaves the file that was there or the new one, whole.
+"""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from cardbeat.clock import time_or_none
+from cardbeat.database.database import Transaction
+from cardbeat.database.schema import TABLES, WHOLE, last_moment, script
+from cardbeat.database.sqlite.file import (
+    BUSY_SECONDS,
+    FILE_NAME,
+    FILES,
+    SERVER_LOCK,
+    WRITER_LOCK,
+    Damaged,
+    address_of,
+    connect,
+    damaged,
+    locked,
+    make_one_file,
+    make_tables,
+    opened,
+    require_database,
+    require_no_link,
+    require_ours,
+    start_up_errors,
+    version_of,
+)
+from cardbeat.errors import StartupError
+from cardbeat.files import read_text
+from cardbeat.host.ownership import create_private, prepare_folder
+from cardbeat.host.staging import staging_folder
+from cardbeat.host.stopping import RequireGoing, always_going
+from cardbeat.host.system import replace, sync_file, sync_folder
+
+SECONDS, BYTES_A_SECOND = 300, 500_000
+"""A copy may take these seconds, and one more for each so many bytes: 20 times the usual time."""
+STEPS_BETWEEN_LOOKS: Final = 100_000
+"""Steps of SQLite's virtual machine, about 1 ms, between two looks at the clock."""
+
+
+def make_database(path: Path, source: Path | None = None) -> None:
+    """Put a new database in its place, with the rows of `source`, which may be the one there."""
+    try:
+        with staging_folder(path.parent) as beside:
+            copy_rows(source, beside / "copy")
+            replace(beside / "copy", path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise StartupError(f"can't write in {path.parent}: {error.strerror}") from None
+
+
+def back_up(folder: Path, target: Path, require_going: RequireGoing = always_going) -> None:
+    """Copy the database of a data folder, in use or not, as of one moment, to a private file.
+
+    Raises `StartupError` if `restore` would refuse the copy, if it can't be made, and for a target
+    that belongs to the database or is no regular file, and what `require_going` raises. Then the
+    target stays as it was, and nothing is left beside it.
+    """
+    require_database(folder)
+    source = folder / FILE_NAME
+    place = Path(os.path.realpath(target))
+    is_own = place.parent == Path(os.path.realpath(folder)) and place.name in FILES
+    if is_own or (place.exists() and not place.is_file()):
+        raise StartupError(f"no backup replaces {target}; choose another file")
+    try:
+        with staging_folder(place.parent) as beside:
+            copy = beside / "copy"
+            copy.touch(0o600)
+            # SQLite can copy the tables with their rules only from a file that it may write.
+            with opened(source, "rw") as connection, limited(connection, source, require_going):
+                require_ours(connection, source)
+                connection.execute("VACUUM INTO ?", (str(copy),))
+            sync_file(copy)
+            require_sound(copy, require_going, "rw", name=source)
+            replace(copy, place)
+        sync_folder(place.parent)
+    except OSError as error:
+        raise StartupError(f"can't write {target}: {error.strerror}") from None
+
+
+def restore(
+    folder: Path, source: Path, now: float, require_going: RequireGoing = always_going
+) -> dict[str, Any]:
+    """Make a copy of `source` the database of a data folder, and keep the old one.
+
+    1. Hold the locks of servers and of commands that write.
+    2. Check the backup, and copy its rows into a new file.
+    3. Bring the -wal of the old database into it.
+    4. Give the old database a second name, with the time `now` in it.
+    5. Move the new file into its place.
+
+    Returns what `described` does, and where the old one is `kept`. Raises `StartupError`, with
+    nothing changed, for a file that is not sound or of a version that can't be used, and while a
+    server or another command uses the folder. What `require_going` raises ends the restore with
+    nothing changed.
+    """
+    place = folder / FILE_NAME
+    require_no_link(place)
+    prepare_folder(folder)
+    with nothing_restored(folder), contextlib.ExitStack() as held:
+        in_use = f"the data folder {folder} is in use, so stop the server first"
+        held.callback(os.close, locked(folder / SERVER_LOCK, 0, in_use))
+        held.callback(os.close, locked(folder / WRITER_LOCK, BUSY_SECONDS, in_use))
+        copy = held.enter_context(staging_folder(folder)) / "copy"
+        require_sound(source, require_going)
+        copy_rows(source, copy, require_going)
+        with opened(copy) as connection:
+            restored = described(str(place), connection)
+        # If the old one is damaged, its -wal is kept with it.
+        with contextlib.suppress(Damaged):
+            if os.path.lexists(place):
+                make_one_file(place)
+        require_going()
+        kept = _keep(place, now)
+        replace(copy, place)
+        sync_folder(folder)
+        return {**restored, "kept": kept and str(kept)}
+
+
+def described(database: str, connection: Transaction) -> dict[str, Any]:
+    """What the command `restore` tells of a database, by its path or URL and a connection to it."""
+    counts = "(SELECT count(*) FROM keys) AS keys, (SELECT count(*) FROM checks) AS checks"
+    found = dict(connection.execute(f"SELECT {counts}").fetchone())
+    served_at = time_or_none(last_moment(connection) or None)
+    return {"database": database, "kept": None, **found, "last_served_at": served_at}
+
+
+@contextlib.contextmanager
+def nothing_restored(folder: Path) -> Iterator[None]:
+    """Raise what is wrong with a file or a folder as `StartupError` that says what came of it."""
+    try:
+        yield
+    except (StartupError, OSError) as error:
+        told = str(error).partition("; ")[0]
+        if isinstance(error, OSError):
+            told = f"can't write in {folder}: {error.strerror}"
+        raise StartupError(f"{told}; nothing was restored") from None
+
+
+def _keep(place: Path, now: float) -> Path | None:
+    """Give the old database a second name; None without one.
+
+    What is left beside it gets such a name too: SQLite would write it into the new database.
+    """
+    moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    kept = place.with_name(f"{place.name}.before-restore-{moment}")
+    if os.path.lexists(kept):
+        return _keep(place, now + 1)
+    for end in ("-wal", "-journal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            replace(f"{place}{end}", f"{kept}{end}")
+    if not place.exists():
+        return None
+    try:
+        os.link(place, kept)
+    except OSError:
+        # The file system has no hard links.
+        os.close(create_private(kept))
+        shutil.copyfile(place, kept)
+        sync_file(kept)
+    with contextlib.suppress(PermissionError):
+        kept.chmod(0o600)
+    sync_folder(place.parent)
+    return kept
+
+
+def require_sound(
+    source: Path,
+    require_going: RequireGoing = always_going,
+    mode: str = "ro",
+    *,
+    name: Path | None = None,
+    seconds: float = SECONDS,
+) -> None:
+    """Raise `StartupError` unless a file's schema is ours and it passes SQLite's full check.
+
+    The mode is that of `connect`. SQLite checks what the tables themselves ask for, such as a
+    CHECK, only in a file that it may write. `name` stands in errors.
+    """
+    name = name or source
+    with opened(source, mode) as connection:
+        require_ours(connection, name)
+        connection.execute("PRAGMA cell_size_check = ON")
+        with start_up_errors(name), limited(connection, source, require_going, seconds):
+            for (problem,) in connection.execute("PRAGMA integrity_check(1)"):
+                if problem != "ok":
+                    raise damaged(name, f"is damaged ({' '.join(problem.split())})")
+            for (table,) in connection.execute('SELECT "table" FROM pragma_foreign_key_check'):
+                raise damaged(name, f"has a row of {table} that refers to no row")
+
+
+def copy_rows(
+    source: Path | None, target: Path, require_going: RequireGoing = always_going
+) -> None:
+    """Make a file of the newest schema with all rows of `source`, as of one moment.
+
+    `source` may have any version from `OLDEST` on, and its schema must be ours. `target` is in a
+    staging folder; it is private, and root gives it to the owner of the folder around that. Raises
+    `StartupError`, also when it takes too long, and what `require_going` raises.
+    """
+    os.close(create_private(target, target.parent.parent))
+    with start_up_errors(source or target), contextlib.closing(connect(target)) as copy:
+        _be_quick(copy)
+        make_tables(copy)
+        if source is not None:
+            with limited(copy, source, require_going):
+                _fill(copy, source, target.with_name("old"))
+    sync_file(target)
+
+
+def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
+    with opened(source) as connection:
+        version = version_of(connection)
+        if version < WHOLE - 1:
+            # A copy of it is brought to the last version before.
+            with contextlib.closing(connect(old, "rwc")) as changed:
+                connection.backup(changed)
+                _be_quick(changed)
+                for number in range(version + 1, WHOLE):
+                    changed.executescript(f"BEGIN; {script('sqlite', number)}; COMMIT")
+            source = old
+    copy.create_function("host_of", 1, _host_of, deterministic=True)
+    copy.execute("ATTACH ? AS old", (address_of(source, "ro"),))
+    # From the first read on, the transaction sees the file as of one moment.
+    copy.execute("BEGIN")
+    if version < WHOLE:
+        for statement in read_text("database/sqlite/from_9.sql").split(";"):
+            copy.execute(statement)
+    else:
+        for table in TABLES:
+            # Without the columns that are computed from others.
+            info = copy.execute(f"PRAGMA main.table_info({table})")
+            names = ", ".join(row["name"] for row in info)
+            copy.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM old.{table}")
+    # The numbers of rows that were deleted are not given again.
+    copy.execute("DELETE FROM sqlite_sequence")
+    copy.execute("INSERT INTO sqlite_sequence SELECT * FROM old.sqlite_sequence")
+    copy.execute("COMMIT")
+    copy.execute("DETACH old")
+
+
+def _be_quick(connection: sqlite3.Connection) -> None:
+    """The file is thrown away if anything fails, and synced at the end."""
+    connection.execute("PRAGMA journal_mode = MEMORY")
+    connection.execute("PRAGMA synchronous = OFF")
+
+
+def _host_of(url: str | None) -> str | None:
+    try:
+        return urlsplit(url).hostname if url else None
+    except ValueError:
+        return None
+
+
+@contextlib.contextmanager
+def limited(
+    connection: sqlite3.Connection,
+    source: Path,
+    require_going: RequireGoing,
+    seconds: float = SECONDS,
+) -> Iterator[None]:
+    """End a statement when `require_going` raises, with that error, or when it takes too long."""
+    seconds += source.stat().st_size / BYTES_A_SECOND
+    end = time.monotonic() + seconds
+
+    def look() -> None:
+        require_going()
+        if time.monotonic() >= end:
+            raise StartupError(f"{source} could not be read within {seconds:.0f} s")
+
+    look()
+    # If the handler raises, the statement ends with SQLite's own error.
+    connection.set_progress_handler(look, STEPS_BETWEEN_LOOKS)
+    try:
+        yield
+    except sqlite3.OperationalError:
+        look()
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
