@@ -101,16 +101,11 @@ class _Renderer(HTMLRenderer):
         self._to_root = to_root
         self.sections: list[tuple[int, str, str]] = []
         """The level, the anchor and the title of each heading, as HTML."""
-        self._used: dict[str, int] = {}
         self._columns: list[str] = []
         self._cells = 0
 
     def heading(self, text: str, level: int, **attrs: Any) -> str:
-        slug = first = slug_of(html.unescape(_TAG.sub("", text)))
-        while slug in self._used:
-            self._used[first] += 1
-            slug = f"{first}-{self._used[first]}"
-        self._used[slug] = 0
+        slug = slug_of(html.unescape(_TAG.sub("", text)))
         self.sections.append((level, slug, text))
         if level == 1:
             return ""

@@ -88,7 +88,6 @@ class Site:
                 Route("GET", "/held-in-loop", self.held, in_loop=True),
                 Route("GET", "/big", lambda _: Response(200, BIG), in_loop=True),
                 Route("GET", "/checks/{id}", self.quick),
-                Route("GET", "/split", lambda _: Response(200, b"", {"Location": "/\r\nA: b"})),
                 Route("GET", "/broken", self.broken),
                 Route("GET", "/future", self.future, in_loop=True),
                 Route("GET", "/never", self.never, in_loop=True),

@@ -3,34 +3,28 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cardbeat.heartbeat.checks import Checks
 from cardbeat.operation.check_metrics import CheckMetricsRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
-from tests.heart import Heart
-from tests.postgresql import BOTH_ENGINES, SQLITE
+from tests.postgresql import BOTH_ENGINES
 from tests.support import GOOD_CHECK, answer_of
 
 pytestmark = BOTH_ENGINES
 
-UP = "cardbeat_check_up"
-LAST_PING = "cardbeat_check_last_ping_timestamp_seconds"
-DEADLINE = "cardbeat_check_deadline_timestamp_seconds"
-DELIVERY = "cardbeat_check_delivery_ok"
-SNOOZED = "cardbeat_check_snoozed_until_timestamp_seconds"
-NAMES = (UP, LAST_PING, DEADLINE, SNOOZED, DELIVERY)
-
 
 @pytest.fixture
 def read(app, key):
-    """Every value of the key's checks by the family, the check's name and the part of its id that is shown."""
+    """The values of the key's checks, by the name and the part of the id that is shown, by family."""
 
     def read():
+        found = {}
         text = app("GET", "/checks/metrics", key=key).body.decode()
-        return {
-            (found.name, sample.labels["name"], sample.labels["id"]): sample.value
-            for found in text_string_to_metric_families(text)
-            for sample in found.samples
-        }
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                values = found.setdefault((sample.labels["name"], sample.labels["id"]), {})
+                values[family.name.removeprefix("cardbeat_check_")] = sample.value
+        return found
 
     return read
 
@@ -38,9 +32,8 @@ def read(app, key):
 @pytest.fixture
 def create(app, key):
     def create(name, **fields):
-        return app.json("POST", "/checks", {**GOOD_CHECK, "name": name, **fields}, key=key)[
-            "check"
-        ]["id"]
+        body = {**GOOD_CHECK, "name": name, **fields}
+        return app.json("POST", "/checks", body, key=key)["check"]["id"]
 
     return create
 
@@ -49,55 +42,44 @@ def test_a_check_is_up_until_it_is_overdue_and_again_once_it_is_pinged(app, key,
     check_id = create("db1: backup", period_seconds=60, grace_seconds=5)
     labels = ("db1: backup", check_id[:12])
     now = app.clock.now
-    assert read() == {(UP, *labels): 1, (DEADLINE, *labels): now + 65}
+    up = {"up": 1, "deadline_timestamp_seconds": now + 65}
+    assert read() == {labels: up}
     app("GET", f"/ping/{check_id}/fail")
     app("PUT", f"/checks/{check_id}/snooze", {"seconds": 600}, key=key)
+    failed = read()[labels]
     # So an alert can leave it out: `up == 0 unless snoozed_until > time()`.
-    assert (read()[UP, *labels], read()[SNOOZED, *labels]) == (0, now + 600)
+    assert (failed["up"], failed["snoozed_until_timestamp_seconds"]) == (0, now + 600)
     app("DELETE", f"/checks/{check_id}/snooze", key=key)
     app("GET", f"/ping/{check_id}")
-    up = {UP: 1, LAST_PING: now, DEADLINE: now + 65}
-    assert {name: value for (name, *_), value in read().items() if name != SNOOZED} == up
+    pinged = read()[labels]
+    del pinged["snoozed_until_timestamp_seconds"]
+    assert pinged == up | {"last_ping_timestamp_seconds": now}
     stranger = app("GET", "/checks/metrics", key=app.checks_key())
     assert b"db1" not in stranger.body
 
 
-@pytest.mark.parametrize(("delivery", "value"), [("ok", 1), ("failing", 0)])
+@pytest.mark.parametrize(("delivery", "value"), [(None, None), ("ok", 1), ("failing", 0)])
 def test_whether_alerts_arrive_is_told_where_one_was_tried_and_there_is_a_webhook(
     app, create, read, delivery, value
 ):
     create("a")
     create("b", webhook_url=None)
-    assert DELIVERY not in {name for name, *_ in read()}
-    app.service.database.write(
-        lambda connection: connection.execute("UPDATE checks SET delivery = ?", (delivery,))
-    )
-    assert [(name, found) for (family, name, _), found in read().items() if family == DELIVERY] == [
-        ("a", value)
-    ]
+    change = "UPDATE checks SET delivery = ?"
+    app.service.database.write(lambda transaction: transaction.execute(change, (delivery,)))
+    told = [values.get("delivery_ok") for values in read().values()]
+    assert told == [value, None]
 
 
-@SQLITE
-@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\\nb", "東京 {x}", "a" * 100])
-def test_any_name_is_a_label(create, read, name):
-    ids = [create(name)[:12] for _ in range(2)]
-    assert [labels for family, *labels in read() if family == UP] == [[name, one] for one in ids]
+def test_any_names_are_labels_and_the_oldest_check_comes_first(create, read):
+    names = ['a"b', "a\\b", "a\\nb", "東京 {x}", "a" * 100, "a", "a"]
+    labels = [(name, create(name)[:12]) for name in names]
+    assert [*read()] == labels
 
 
-@pytest.mark.parametrize(("most_checks", "status"), [(5, 200), (4, 403)])
-def test_all_checks_are_in_the_oldest_first_unless_they_are_too_many(
-    database, clock, most_checks, status
-):
-    heart = Heart(database, clock)
-    issued = heart.keys.issue("ops@example.com")
-    heart.key = issued.key
-    names = [heart.create().name for _ in range(5)]
-    router = Router(CheckMetricsRoutes(heart.checks, heart.keys, most_checks).routes())
-    headers = {"authorization": f"Bearer {issued.value}"}
-    answer = answer_of(
-        router, Request("GET", "/checks/metrics", "/checks/metrics", headers=headers)
-    )
-    assert answer.status == status
-    if status == 200:
-        up = next(iter(text_string_to_metric_families(answer.body.decode())))
-        assert [sample.labels["name"] for sample in up.samples] == names
+def test_too_many_checks_for_one_answer_are_refused(app, key, create):
+    create("a")
+    checks = Checks(app.service.database, app.clock, lambda: None)
+    router = Router(CheckMetricsRoutes(checks, app.service.keys, most_checks=0).routes())
+    path = "/checks/metrics"
+    asked = Request("GET", path, path, headers={"authorization": f"Bearer {key}"})
+    assert answer_of(router, asked).status == 403

@@ -1,4 +1,5 @@
-from functools import partial
+"""The metrics of the whole service, as Prometheus reads them."""
+
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -8,21 +9,23 @@ from prometheus_client.parser import text_string_to_metric_families
 from cardbeat.errors import Unavailable
 from cardbeat.operation.metrics import BOUNDS, DURATIONS, Metrics, Samples
 from cardbeat.web.message import Request, Response
-from tests import client
+from tests.client import ask
 from tests.http.conftest import served
-from tests.support import wait_until
-
-CHECK = {"name": "a", "period_seconds": 60, "grace_seconds": 0}
+from tests.support import GOOD_CHECK, wait_until
 
 
-def samples(text):
-    """Every value by its name and labels, as `name{label=value}`."""
+def values(answer):
+    """Every value by its name without `cardbeat_` and the values of its labels."""
     return {
-        sample.name
-        + "".join(f"{{{name}={value}}}" for name, value in sample.labels.items()): sample.value
-        for found in text_string_to_metric_families(text)
+        " ".join((sample.name.removeprefix("cardbeat_"), *sample.labels.values())): sample.value
+        for found in text_string_to_metric_families(answer.body.decode())
         for sample in found.samples
     }
+
+
+@pytest.fixture
+def read(app):
+    return lambda: values(app("GET", "/metrics"))
 
 
 def test_they_are_prometheus_text_with_a_meaning_for_each(app):
@@ -33,94 +36,64 @@ def test_they_are_prometheus_text_with_a_meaning_for_each(app):
     assert all(found.documentation.endswith(".") and found.type != "unknown" for found in families)
 
 
-@pytest.fixture
-def ask(app):
-    """Asks the application behind its server, which is who tells of answers."""
-    with served(app):
-        port = app.service.server.server_address[1]
-        yield partial(client.ask, SimpleNamespace(port=port))
-
-
-@pytest.fixture
-def read(ask):
-    return lambda: samples(ask("GET", "/metrics").body.decode())
-
-
-TOTAL = "cardbeat_http_requests_total"
-
-
-def make_use(app, ask):
-    """Ask for all that is counted; returns what no number may tell."""
-    key, cards_key = app.checks_key(), app.cards_key()
-    ids = [app.json("POST", "/checks", CHECK, key=key)["check"]["id"] for _ in range(3)]
-    app.clock.advance(61)
-    first = f"/ping/{ids[0]}"
-    for call in (f"GET {first}", "HEAD /ping/x", f"GET {first}/{key}", "PUT /register", "GET /x"):
-        ask(*call.split())
-    app.service.sweep.sweep_once()
-    ask("POST", f"/ping/{ids[1]}")
-    for _ in range(3):
-        assert ask("GET", f"/og?title=secret&key={cards_key}").status == 200
-    return (*ids, key, cards_key, "secret")
-
-
-def test_what_is_done_is_counted_by_what_it_is_and_no_secret_told(app, ask, read):
-    secrets = make_use(app, ask)
-    # Answers are counted after the iteration of the loop in which they are given.
-    wait_until(lambda: COUNTED.items() <= read().items())
-    text = ask("GET", "/metrics").body.decode()
-    assert not [secret for secret in secrets if secret in text]
-    found = samples(text)
-    for name in ("card_render_duration_seconds_sum", "sweep_age_seconds", "sweep_duration_seconds"):
-        assert 0 <= found[f"cardbeat_{name}"] < 60
-    assert found["cardbeat_store_bytes"] > 1000
-
-
 COUNTED = {
-    f"{TOTAL}{{route=/ping/{{id}}}}{{method=GET}}{{status=200}}": 1,
-    f"{TOTAL}{{route=/ping/{{id}}}}{{method=HEAD}}{{status=404}}": 1,
-    f"{TOTAL}{{route=/register}}{{method=PUT}}{{status=405}}": 1,
-    f"{TOTAL}{{route=none}}{{method=GET}}{{status=404}}": 2,
-    "cardbeat_http_request_duration_seconds_count{route=/ping/{id}}": 3,
-    "cardbeat_cards_total{cache=miss}": 1,
-    "cardbeat_cards_total{cache=hit}": 2,
-    "cardbeat_card_render_duration_seconds_count": 1,
-    "cardbeat_checks{status=on_time}": 2,
-    "cardbeat_checks{status=overdue}": 1,
-    "cardbeat_pings_total{recovered=false}": 1,
-    "cardbeat_pings_total{recovered=true}": 1,
-    "cardbeat_connections_shed_total": 0,
-    **{
-        f"cardbeat_alert_attempts_total{{outcome={it}}}": 0
-        for it in ("delivered", "retried", "failed")
-    },
+    "http_requests_total /ping/{id} GET 200": 1,
+    "http_requests_total /ping/{id} HEAD 404": 1,
+    "http_requests_total /register PUT 405": 1,
+    "http_requests_total none GET 404": 2,
+    "http_request_duration_seconds_count /ping/{id}": 3,
+    "cards_total miss": 1,
+    "cards_total hit": 2,
+    "card_render_duration_seconds_count": 1,
+    "checks on_time": 2,
+    "checks overdue": 1,
+    "pings_total false": 1,
+    "pings_total true": 1,
+    "connections_shed_total": 0,
+    "alert_attempts_total delivered": 0,
+    "alert_attempts_total retried": 0,
+    "alert_attempts_total failed": 0,
 }
 
 
-def test_the_oldest_alert_that_is_due_tells_its_age(app, clock, read):
-    assert read()["cardbeat_alert_oldest_due_seconds"] == 0
+def test_what_is_done_is_counted_by_what_it_is_and_no_secret_told(app, read):
     key = app.checks_key()
-    check = app.json(
-        "POST", "/checks", CHECK | {"webhook_url": "https://hooks.example/x"}, key=key
-    )["check"]
-    clock.advance(62)
+    cards_key = app.cards_key()
+    check = {**GOOD_CHECK, "period_seconds": 60, "grace_seconds": 0, "webhook_url": None}
+    ids = [app.json("POST", "/checks", check, key=key)["check"]["id"] for _ in range(3)]
+    app.clock.advance(61)
+    first = f"/ping/{ids[0]}"
+    # The server tells of answers, after the iteration of its loop in which they are given.
+    with served(app):
+        server = SimpleNamespace(port=app.service.server.server_address[1])
+        for call in (f"GET {first}", "HEAD /ping/x", f"GET {first}/{key}", "PUT /register", "GET /x"):
+            ask(server, *call.split())
+        app.service.sweep.sweep_once()
+        ask(server, "POST", f"/ping/{ids[1]}")
+        for _ in range(3):
+            assert ask(server, "GET", f"/og?title=secret&key={cards_key}").status == 200
+        wait_until(lambda: COUNTED.items() <= read().items())
+    text = app("GET", "/metrics").body.decode()
+    assert not [secret for secret in (*ids, key, cards_key, "secret") if secret in text]
+    found = read()
+    for name in ("card_render_duration_seconds_sum", "sweep_age_seconds", "sweep_duration_seconds"):
+        assert 0 <= found[name] < 60
+    assert found["store_bytes"] > 1000
+
+
+def test_the_oldest_alert_that_is_due_tells_its_age(app, clock, key, check, read):
+    clock.advance(3661)
     app.service.sweep.sweep_once()
-    assert read()["cardbeat_alert_oldest_due_seconds"] == 0
+    assert read()["alert_oldest_due_seconds"] == 0
     clock.advance(40)
     app("GET", f"/ping/{check['id']}")
-    assert read()["cardbeat_alert_oldest_due_seconds"] == 40
+    assert read()["alert_oldest_due_seconds"] == 40
 
 
-def test_they_are_there_when_the_database_is_not(app, monkeypatch):
-    def totals(self):
-        raise Unavailable("database_unavailable")
-
-    monkeypatch.setattr("cardbeat.heartbeat.checks.Checks.totals", totals)
-    answer = app("GET", "/metrics")
-    assert answer.status == 200
-    assert not [
-        name for name in samples(answer.body.decode()) if name.startswith("cardbeat_checks")
-    ]
+def test_they_are_there_when_the_database_is_not(monkeypatch, read):
+    refusing = MagicMock(side_effect=Unavailable("database_unavailable"))
+    monkeypatch.setattr("cardbeat.heartbeat.checks.Checks.totals", refusing)
+    assert not [name for name in read() if name.startswith("checks")]
 
 
 def test_a_duration_counts_for_every_bound_that_it_keeps():
@@ -138,4 +111,4 @@ def test_labels_may_hold_anything():
     value = 'a"b\\n\\c\nd{}=,東京 \u2028'
     text = Samples("/metrics")
     text.add("cardbeat_checks", 1.5, name=value)
-    assert samples(text.response().body.decode()) == {f"cardbeat_checks{{name={value}}}": 1.5}
+    assert values(text.response()) == {f"checks {value}": 1.5}

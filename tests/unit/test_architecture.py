@@ -62,23 +62,6 @@ Each imports only from those in the lines above its own. Imports inside function
 APART = (({"cards"}, {"heartbeat"}), ({"web"}, {"database"}))
 """Pairs of which neither side imports the other, whatever their layers."""
 
-NETWORK = {"asyncio", "http", "select", "selectors", "socket", "socketserver", "ssl", "urllib"}
-"""Of the standard library, what opens sockets or waits for them."""
-HARMLESS = ("http.HTTPStatus", "urllib.parse", "urllib.error")
-SOCKETS_ALLOWED = {
-    "client/api.py",
-    "heartbeat/report.py",
-    "heartbeat/alerts/limits.py",
-    "heartbeat/alerts/post.py",
-    "heartbeat/alerts/target.py",
-    "web/connection.py",
-    "web/listener.py",
-    "web/loop.py",
-    "web/server.py",
-    "host/certificates.py",
-    "host/system.py",
-}
-"""The only modules that may import one of `NETWORK`."""
 PSYCOPG_ALLOWED = "database/"
 NO_SECRETS = {"_replace", "_asdict", "_exit", "_imagingft"}
 """Public names of the standard library, and a module of Pillow."""
@@ -173,16 +156,6 @@ def test_no_module_imports_itself_through_others():
     while leaves := {name for name, others in arrows.items() if not others & arrows.keys()}:
         arrows = {name: others for name, others in arrows.items() if name not in leaves}
     assert not arrows, "each of these imports another of them"
-
-
-def test_only_the_modules_of_the_list_use_the_network():
-    using = {
-        name
-        for name in MODULES
-        for one in imports(name)
-        if one.split(".")[0] in NETWORK and not one.startswith(HARMLESS)
-    }
-    assert using == SOCKETS_ALLOWED
 
 
 def test_only_pillow_and_a_driver_are_imported_beside_the_standard_library():

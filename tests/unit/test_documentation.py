@@ -84,18 +84,11 @@ def test_the_retry_plan_is_told_as_it_is():
     assert told in (ROOT / "cardbeat" / "openapi.json").read_text(encoding="utf-8")
 
 
-def test_pages_link_only_what_is_inside_the_artifact_too():
-    for name, text in PAGES.items():
-        if name != "README":
-            inside = re.findall(r"\]\((?!https://|#)([^)#]+)", without_code(text))
-            assert all(re.fullmatch(r"[\w-]+\.md|files/[\w.-]+", link) for link in inside), name
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_has_one_title_no_heading_twice_and_no_raw_html(name):
     text = without_code(PAGES[name])
     assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
-    headings = re.findall(r"^#+ .*", text, re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
     assert sorted(headings) == sorted({*headings})
     assert name == "README" or not re.search(r"<\w", text)
 
@@ -157,11 +150,6 @@ def test_troubleshooting_has_a_row_for_each_sentence_of_a_failed_alert():
     assert len(found) > 8
     rows = "\n".join(re.findall(r"^\| .+", DOCS["troubleshooting"], re.MULTILINE))
     assert [sentence for sentence in found if sentence not in rows] == []
-
-
-def test_equal_headings_get_anchors_of_their_own_as_on_github():
-    text = rendered("# T\n\n## A\n\n## A\n\n### A-1\n", "")
-    assert [slug for _, slug, _ in text.sections] == ["a", "a-1", "a-1-1"]
 
 
 @pytest.mark.parametrize("library", ["mistune", "webencodings"])

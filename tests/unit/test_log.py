@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from cardbeat.log import SELDOM_SECONDS, SENTENCES, BatchHandler, Seldom
+from cardbeat.log import SELDOM_SECONDS, BatchHandler, Seldom
 from tests.support import FakeClock, wait_until
 
 
@@ -107,9 +107,3 @@ def test_trouble_is_told_once_in_a_while(caplog):
     assert caplog.messages == ["full", "locked", "full"]
 
 
-def test_sentences_that_are_all_different_are_all_told(caplog):
-    seldom = Seldom(logging.getLogger("cardbeat.seldom"), FakeClock(5000))
-    for _ in range(2):
-        for number in range(SENTENCES + 1):
-            seldom.error(str(number))
-    assert len(caplog.messages) == 2 * (SENTENCES + 1)
