@@ -19,7 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import cardbeat
-from cardbeat.host.system import kill_first, stop_signals_held
+from cardbeat.host.system import STOP_SIGNALS, kill_first
 
 if TYPE_CHECKING:
     from cardbeat.cards.drawing.render import Drawing, Renderer
@@ -66,14 +66,14 @@ class Painter:
 
     def draw(self, card: "Card") -> "Drawing":
         """Draw a card. Raises `RuntimeError` if that fails."""
+        until = time.monotonic() + self._seconds
         for _ in range(2):
             try:
                 process = self.start()
             except OSError as error:
                 log.warning("a card is drawn here, no other process can be started: %s", error)
                 return renderer_of(self._accent).render(card)
-            began = time.monotonic()
-            timer = threading.Timer(self._seconds, process.kill)
+            timer = threading.Timer(until - time.monotonic(), process.kill)
             timer.start()
             try:
                 return _answer(process, card)
@@ -83,9 +83,9 @@ class Painter:
                 self._end()
             finally:
                 timer.cancel()
-            if time.monotonic() - began >= self._seconds:
-                raise RuntimeError(f"the card took longer than {self._seconds} s")
-        raise RuntimeError("the process that draws ended twice; the log has its statuses")
+            if time.monotonic() >= until:
+                break
+        raise RuntimeError(f"the process that draws ended twice, or after {self._seconds} s")
 
     def close(self) -> None:
         """End the process, and start no other one."""
@@ -124,21 +124,20 @@ def _started(accent: str | None) -> Any:
     # This package may be found by what is no entry of `sys.path`.
     places = filter(None, (os.path.dirname(cardbeat.__path__[0]), *sys.path))
     command = (sys.executable, "-ISc", _WORK, accent or "", *map(os.path.abspath, places))
-    # The settings may hold a database's password.
-    kept = {name: os.environ[name] for name in os.environ if not name.startswith("CARDBEAT_")}
     pipe = subprocess.PIPE
-    with stop_signals_held():
-        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=ALLOCATOR | kept)  # noqa: S603
+    environment = ALLOCATOR | dict(os.environ)
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)  # noqa: S603
     kill_first(process.pid)
     return process
 
 
 def work() -> None:
     """Draw each card that comes through the standard input, until that is closed."""
+    for number in STOP_SIGNALS:
+        # They come to the whole group: this process ends with the one that started it.
+        signal.signal(number, signal.SIG_IGN)
     from cardbeat.cards.request import Card  # noqa: PLC0415 - the server does without it
 
-    # On POSIX stop signals are held back from this process, on Windows they are not.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     renderer = renderer_of(sys.argv[1] or None)
     with suppress(EOFError, OSError):
         while True:

@@ -11,7 +11,9 @@ from cardbeat.typeset.unicode.clusters import is_mark
 TEXTS = ("title", "description", "author", "tag", "domain")
 TEMPLATES = ("default", "blog", "article")
 THEMES = ("dark", "light")
-PARAMETERS = frozenset((*TEXTS, "template", "theme", "key"))
+LOOKS = {"template": TEMPLATES, "theme": THEMES}
+"""The values of a card's look; the first of each is the default."""
+PARAMETERS = frozenset((*TEXTS, *LOOKS, "key"))
 """The parameters of a card's query, each allowed once. `lang` is one too, and may be repeated."""
 
 MAX_CHARACTERS = 4_000  # limit of one text: no card has room for more
@@ -43,20 +45,18 @@ def card_from(values: Mapping[str, str]) -> Card:
     Raises `Invalid` for a blank title or an unknown template or theme. An unknown `lang` is none.
     """
     texts = {name: _clean(values.get(name, "")) for name in TEXTS}
-    template = values.get("template", TEMPLATES[0])
-    theme = values.get("theme", THEMES[0])
+    looks = {name: values.get(name, allowed[0]) for name, allowed in LOOKS.items()}
     wrong = []
     if not texts["title"]:
         wrong.append(Invalid("missing_parameter", field="title"))
-    if template not in TEMPLATES:
-        known = ", ".join(TEMPLATES)
-        wrong.append(Invalid("invalid_parameter", field="template", known=known))
-    if theme not in THEMES:
-        wrong.append(Invalid("invalid_parameter", field="theme", known=", ".join(THEMES)))
+    for name, value in looks.items():
+        if value not in LOOKS[name]:
+            known = ", ".join(LOOKS[name])
+            wrong.append(Invalid("invalid_parameter", field=name, known=known))
     if wrong:
         raise Invalid.of_all(wrong, "invalid_parameter")
     lang = values.get("lang", "")
-    return Card(**texts, template=template, theme=theme, lang=lang if _LANGUAGE_TAG(lang) else "")
+    return Card(**texts, **looks, lang=lang if _LANGUAGE_TAG(lang) else "")
 
 
 def _clean(text: str) -> str:

@@ -4,16 +4,19 @@ import logging
 import re
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from cardbeat.cards.drawing_queue import DrawingQueue
 from cardbeat.cards.seal import StoredCard, seal
-from cardbeat.cards.store import HotCard, Store, file_name
+from cardbeat.cards.store import Store, file_name
 from cardbeat.clock import Clock
-from cardbeat.errors import Refusal, TooMany
+from cardbeat.errors import Refusal, TooMany, Unavailable
 from cardbeat.host.system import UNSHAPED
+from cardbeat.jobs.fair_queue import FairQueue
 from cardbeat.jobs.future import Future
+from cardbeat.jobs.workers import Workers
 from cardbeat.keys.key import CARDS, Key, key_missing
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys, hash_of
@@ -29,6 +32,10 @@ log = logging.getLogger(__name__)
 
 RENDERS_OF_CLIENT: Final = 240
 """New cards a minute of one client, with any keys."""
+WAITING_OF_KEY: Final = 64
+WAITING_OF_CLIENT: Final = 64
+WAITING_IN_ALL: Final = 512
+WAIT_SECONDS: Final = 10
 
 _ROBOTS = Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
 """Crawlers may fetch everything: it is they that request cards."""
@@ -78,40 +85,31 @@ class CardRoutes:
     def card(self, request: Request) -> Answer:
         """The card's PNG if it is stored and its key is cached; else what finds it in a thread."""
         hot = self._store.memory.get(request.target)
-        if hot is None:
-            value = first_value(request.query, "key")
-            if not value:
-                raise key_missing(field="key")
-            key_hash = hash_of(value)
-            name = file_name(request.target)
-            hot = self._loaded(request.target, name, key_hash)
-            if hot is None:
-                return partial(self._find, name, key_hash)
-        if self._keys.cached(hot.key_hash) is None:
-            return partial(self._find, hot.name, hot.key_hash)
-        return asked_part(request, hot.response)
-
-    def _loaded(self, target: str, name: str, key_hash: bytes) -> HotCard | None:
-        """A stored card, in memory from now on. None if its key is not cached.
-
-        Only the loop does this. The C library has a heap for each thread, and the threads' heaps
-        would keep what the loop frees.
-        """
+        if hot is not None:
+            response, key_hash = hot
+            if self._keys.cached(key_hash):
+                return asked_part(request, response)
+            return partial(self._find, key_hash)
+        value = first_value(request.query, "key")
+        if not value:
+            raise key_missing(field="key")
+        key_hash = hash_of(value)
         key = self._keys.cached(key_hash)
-        if key is None or key.scope != CARDS or not self._store.is_quick:
-            return None
-        card = self._store.read(name)
-        if card is None:
-            return None
-        response = _response("HIT", card)
-        response.lines = header_lines(response)
-        hot = HotCard(response, name, key_hash)
-        self._store.memory.put(target, hot)
-        return hot
+        # Only the loop puts cards into the memory. The C library has a heap for each thread, and
+        # the threads' heaps would keep what the loop frees.
+        if key is not None and key.scope == CARDS and self._store.is_quick:
+            card = self._store.read(file_name(request.target))
+            if card is not None:
+                response = _response("HIT", card)
+                response.lines = header_lines(response)
+                self._store.memory.put(request.target, (response, key_hash))
+                return asked_part(request, response)
+        return partial(self._find, key_hash)
 
-    def _find(self, name: str, key_hash: bytes, request: Request) -> Answer:
+    def _find(self, key_hash: bytes, request: Request) -> Answer:
         """The card, stored or when it is drawn. Raises `Refusal`, for this client alone."""
         key = self._keys.authenticate(key_hash, (CARDS,))
+        name = file_name(request.target)
         with self._deciding:
             cache = "HIT"
             flight = self._flights.get(name)
@@ -163,6 +161,74 @@ class CardRoutes:
         return sealed
 
 
+class DrawingQueue:
+    """Draws one card at a time: round robin by client, and for one client round robin by key.
+
+    A card that has waited for more than `WAIT_SECONDS` when its turn comes is refused. At a stop
+    all are.
+    """
+
+    def __init__(self, monotonic: Clock = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._worker = Workers("drawing", 1, running_each=1)
+        self._is_stopping = False
+        # Used under the lock: the cards of each client by key, and how many wait by name.
+        self._lock = threading.Lock()
+        self._cards: dict[str, FairQueue[Callable[[], None]]] = {}
+        self._counts = Counter[str]()
+
+    def require_room(self, key_id: str, client: str) -> None:
+        """Raise `Unavailable` if no further card of this key and client may wait."""
+        limits = {key_id: WAITING_OF_KEY, client: WAITING_OF_CLIENT, "all": WAITING_IN_ALL}
+        with self._lock:
+            if any(self._counts[name] >= most for name, most in limits.items()):
+                raise _busy()
+
+    def put(self, key_id: str, client: str, draw: Callable[[], Any]) -> Future[Any]:
+        """Have a card drawn. Its future raises `Unavailable` if it is refused."""
+        drawn = Future[Any]()
+        until = self._monotonic() + WAIT_SECONDS
+
+        def settle() -> None:
+            try:
+                if self._is_stopping:
+                    raise Unavailable("stopping")
+                if self._monotonic() > until:
+                    raise _busy()
+                drawn.set_result(draw())
+            except Exception as error:
+                drawn.set_error(error)
+
+        with self._lock:
+            self._cards.setdefault(client, FairQueue()).put(key_id, settle)
+            self._counts.update((key_id, client, "all"))
+        self._worker.submit(client, partial(self._settle_next, client))
+        return drawn
+
+    def stop(self) -> None:
+        """Draw nothing more."""
+        self._is_stopping = True
+        self._worker.stop()
+
+    def _settle_next(self, client: str) -> None:
+        """Draw or refuse a card of the client whose turn it is."""
+        with self._lock:
+            cards = self._cards[client]
+            taken = cards.take()
+            if taken is None:
+                raise LookupError("this client has more turns than cards")
+            key_id, settle = taken
+            if not cards.count:
+                del self._cards[client]
+            # This also drops the names that have none left.
+            self._counts -= Counter((key_id, client, "all"))
+        settle()
+
+
+def _busy() -> Unavailable:
+    return Unavailable("busy", "Too many cards wait to be drawn; try again in a moment.", 1)
+
+
 def _response(cache: str, card: StoredCard) -> Response:
     headers = {
         "Content-Type": "image/png",
@@ -194,11 +260,12 @@ def asked_part(request: Request, whole: Response) -> Response:
     begin = int(first or max(0, length - int(last)))
     end = length
     if first and last:
-        end = min(length, int(last) + 1)
-        if begin > int(last):
+        end = int(last) + 1
+        if begin >= end:
             return whole
-    if begin >= end:
+    part = whole.body[begin:end]
+    if not part:
         told = {"Content-Range": f"bytes */{length}"}
         raise Refusal("range_not_satisfiable", headers=told, length=length)
-    told = {**whole.headers, "Content-Range": f"bytes {begin}-{end - 1}/{length}"}
-    return Response(206, whole.body[begin:end], told)
+    told = {**whole.headers, "Content-Range": f"bytes {begin}-{begin + len(part) - 1}/{length}"}
+    return Response(206, part, told)

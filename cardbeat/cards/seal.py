@@ -11,7 +11,7 @@ from typing import NamedTuple
 IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 """The chunk with which every PNG ends."""
 _KEYWORD = b"tEXtcardbeat\x00"
-_SEAL = re.compile(_KEYWORD + rb"([!-~]+) ([0-9]+) ")
+_SEAL = re.compile(_KEYWORD + rb"([!-~]+) ([0-9]+) ([0-9a-f]{8})")
 
 
 class StoredCard(NamedTuple):
@@ -28,35 +28,28 @@ class StoredCard(NamedTuple):
 
 
 def seal(of: str, png: bytes, missing_glyphs: int) -> StoredCard:
-    """The card with a seal before its end. `of` is printable ASCII without spaces."""
+    """The card with a seal before its end. `of` is printable ASCII without spaces.
+
+    The seal is a chunk: its length, type and text, and a CRC of the latter two.
+    """
     picture = png.removesuffix(IEND)
-    checksum = _checksum(picture)
-    tail = _tail(of, missing_glyphs, checksum)
-    return StoredCard(picture + tail, of, missing_glyphs, f'"{checksum}"')
+    checksum = f"{zlib.crc32(picture):08x}"
+    chunk = _KEYWORD + f"{of} {missing_glyphs} {checksum}".encode()
+    length = (len(chunk) - 4).to_bytes(4, "big")
+    crc = zlib.crc32(chunk).to_bytes(4, "big")
+    return StoredCard(picture + length + chunk + crc + IEND, of, missing_glyphs, f'"{checksum}"')
 
 
-def unseal(png: bytes) -> StoredCard | None:
-    """The card that was sealed so, byte by byte; None for any other data."""
+def unseal(png: bytes, *, is_whole: bool = False) -> StoredCard | None:
+    """The card that was sealed so, byte by byte; None for any other data.
+
+    Of data known to be such a card (`is_whole`) only the seal is read.
+    """
     begin = png.rfind(_KEYWORD)
     match = _SEAL.match(png, max(begin, 0))
     if match is None:
         return None
-    end_of_picture = begin - 4
-    of = match[1].decode()
-    missing_glyphs = int(match[2])
-    checksum = _checksum(memoryview(png)[:end_of_picture])
-    if png[end_of_picture:] != _tail(of, missing_glyphs, checksum):
-        return None
-    return StoredCard(png, of, missing_glyphs, f'"{checksum}"')
-
-
-def _checksum(picture: bytes | memoryview) -> str:
-    return f"{zlib.crc32(picture):08x}"
-
-
-def _tail(of: str, missing_glyphs: int, checksum: str) -> bytes:
-    """The seal and the end of the file. A chunk is its length, type and text, and a CRC of these
-    two."""
-    chunk = _KEYWORD + f"{of} {missing_glyphs} {checksum}".encode()
-    length = len(chunk) - 4
-    return length.to_bytes(4, "big") + chunk + zlib.crc32(chunk).to_bytes(4, "big") + IEND
+    card = StoredCard(png, match[1].decode(), int(match[2]), f'"{match[3].decode()}"')
+    if is_whole or seal(card.of, png[: begin - 4], card.missing_glyphs) == card:
+        return card
+    return None

@@ -9,10 +9,9 @@ import re
 import shutil
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cardbeat.cards.seal import StoredCard, unseal
 from cardbeat.host.descriptors import raise_if_lacking
@@ -26,6 +25,10 @@ log = logging.getLogger(__name__)
 
 MEMORY_BYTES: Final = 64 * 1024 * 1024
 """Most bytes of cards in memory, about 2,000 cards. It is at most half of what is on disk."""
+ASKED_ONCE: Final = 1024
+"""Cards beyond the memory of which it is remembered that they were asked for."""
+KNOWN_FILES: Final = 32_768
+"""Files that are known to be whole, of 70 bytes each. One more, and all are checked again."""
 MAX_FILE_BYTES: Final = 128 * 1024
 """A larger file is no card, and is not read."""
 TRIMMED_PART: Final = 0.9
@@ -37,17 +40,15 @@ TOUCHED_SECONDS: Final = 3600
 _VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")
 """The name of a folder of cards: the shape of a `renderer_version`."""
 
-
-class HotCard(NamedTuple):
-    """A stored card's answer, the name of its file, and the hash of the key in its URL."""
-
-    response: Response
-    name: str
-    key_hash: bytes
+HotCard = tuple[Response, bytes]
+"""A stored card's answer, and the hash of the key in its URL."""
 
 
 class CardMemory:
     """Cards by request target, at most `max_bytes` of PNG. The one used longest ago goes first.
+
+    While it is full, it takes a card only at the second of two requests: cards that are asked for
+    once do not displace those that are asked for often.
 
     For one thread. Only `names` may be called by any.
     """
@@ -56,6 +57,7 @@ class CardMemory:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._cards: OrderedDict[str, HotCard] = OrderedDict()
+        self._asked_once: set[str] = set()
 
     def get(self, target: str) -> HotCard | None:
         card = self._cards.get(target)
@@ -64,25 +66,23 @@ class CardMemory:
         return card
 
     def put(self, target: str, card: HotCard) -> None:
-        """Keep a card that is not kept yet."""
+        """Keep a card that is not kept yet, if there is room or it was asked for before."""
+        size = len(card[0].body)
+        if self._bytes + size > self._max_bytes and target not in self._asked_once:
+            if len(self._asked_once) >= ASKED_ONCE:
+                self._asked_once.clear()
+            self._asked_once.add(target)
+            return
         self._cards[target] = card
-        self._bytes += len(card.response.body)
+        self._bytes += size
         while self._bytes > self._max_bytes:
-            _, oldest = self._cards.popitem(last=False)
-            self._bytes -= len(oldest.response.body)
+            _, (oldest, _) = self._cards.popitem(last=False)
+            self._bytes -= len(oldest.body)
 
     def names(self) -> set[str]:
+        """The names of their files."""
         # `list` copies in one step, whatever the other thread does.
-        return {card.name for card in list(self._cards.values())}
-
-
-class StoredFile(NamedTuple):
-    """A file on disk. Sorted, those come first that go first: not in memory, used longest ago."""
-
-    is_hot: bool
-    used_at: float
-    bytes: int
-    path: str
+        return set(map(file_name, list(self._cards)))
 
 
 class Store:
@@ -116,8 +116,10 @@ class Store:
         self.memory = CardMemory(min(MEMORY_BYTES, max_bytes // 2))
         self.bytes_stored = 0
         """Counted at the last trim, plus what was stored since; not exact while a trim counts."""
+        self._whole: set[int] = set()
+        """The states of files in which their seals were checked. Each change is one step."""
         self._thread = BackgroundThread(
-            "card-store", self._maintain, TRIM_SECONDS, first_after=first_after
+            "card-store", self._trim, TRIM_SECONDS, first_after=first_after
         )
         self._thread.start()
 
@@ -142,19 +144,36 @@ class Store:
     def read(self, name: str) -> StoredCard | None:
         """A card from its file; None if there is none, or if it is damaged or another's.
 
+        A file whose seal was checked is not checked again until its inode, size or time changes.
         Raises `Unavailable` if this host lacks descriptors.
         """
+        # To join paths by `Path` costs as much as to open the file.
+        path = f"{self.folder}{os.sep}{name}"
         try:
-            # To join paths by `Path` costs as much as to open the file.
-            data = _read_and_touch(f"{self.folder}{os.sep}{name}")
+            descriptor = os.open(path, READ_FLAGS)
+            try:
+                status = os.fstat(descriptor)
+                # Exactly its size: a larger buffer, cut later, would leave holes in the memory.
+                data = os.read(descriptor, min(status.st_size, MAX_FILE_BYTES))
+            finally:
+                os.close(descriptor)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise_if_lacking(error)
             log.error("can't read the stored card %s: %s", name, error.strerror)
             return None
-        card = unseal(data)
-        return card if card is not None and card.of == name else None
+        if status.st_mtime < time.time() - TOUCHED_SECONDS:
+            with contextlib.suppress(OSError):
+                os.utime(path)
+        state = hash((name, status.st_ino, status.st_size, status.st_mtime_ns))
+        card = unseal(data, is_whole=state in self._whole)
+        if card is None or card.of != name:
+            return None
+        if len(self._whole) >= KNOWN_FILES:
+            self._whole.clear()
+        self._whole.add(state)
+        return card
 
     def put(self, card: StoredCard) -> None:
         """Store a card, whole or not at all. If that fails, the log says why.
@@ -162,7 +181,7 @@ class Store:
         A power cut may damage the file, which its seal tells.
         """
         try:
-            if self._is_disk_low():
+            if self._reserve.spare() < self._reserve.bytes:
                 raise OSError(errno.ENOSPC, "the disk is nearly full")
             self.folder.mkdir(parents=True, exist_ok=True)
             with written_whole(self.folder / card.of) as file:
@@ -174,16 +193,31 @@ class Store:
         if self.bytes_stored > self._max_bytes:
             self._thread.wake()
 
-    def _is_disk_low(self) -> bool:
-        """Whether less than twice the reserve is free."""
-        return self._reserve.spare() < self._reserve.bytes
+    def _room(self) -> float:
+        """The bytes of cards that may still be stored; below zero if some must go."""
+        disk = self._reserve.spare() - self._reserve.bytes
+        return min(disk, self._max_bytes - self.bytes_stored)
 
-    def _maintain(self) -> None:
-        if not self.bytes_stored:
-            self._remove_other_versions()
-            self._trim()
-        elif self.bytes_stored > self._max_bytes or self._is_disk_low():
-            self._trim()
+    def _trim(self) -> None:
+        """Count the files, and remove the least recently used until there is room.
+
+        Those in memory are the last to go. At the first count, those of other versions go.
+        """
+        if self.bytes_stored and self._room() >= 0:
+            return
+        self._remove_other_versions()
+        files = sorted(self._files())
+        total = sum(size for _, _, size, _ in files)
+        self.bytes_stored = total
+        limit = total + self._room()
+        if total > limit:
+            for _, _, size, path in files:
+                if total > limit * TRIMMED_PART:
+                    # One that can't be removed does not keep the others.
+                    with contextlib.suppress(OSError):
+                        remove(path)
+                        total -= size
+            self.bytes_stored = total
 
     def _remove_other_versions(self) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -191,66 +225,19 @@ class Store:
                 if other != self.folder and _VERSION.fullmatch(other.name):
                     shutil.rmtree(other, ignore_errors=True)
 
-    def _trim(self) -> None:
-        """Count the files, and remove the least recently used until there is room."""
-        files = sorted(self._files())
-        total = sum(file.bytes for file in files)
-        limit = self._limit(total)
-        if total > limit:
-            for file in files:
-                if total > limit * TRIMMED_PART and _removed(file.path):
-                    total -= file.bytes
-        self.bytes_stored = total
-
-    def _files(self) -> Iterator[StoredFile]:
-        if not self.folder.is_dir():
-            return
+    def _files(self) -> list[tuple[bool, float, int, str]]:
+        """Of each file: whether it is in memory, when it was used, its size and its path."""
+        files: list[tuple[bool, float, int, str]] = []
         hot = self.memory.names()
-        with os.scandir(self.folder) as entries:
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             for entry in entries:
                 # One that is being written is renamed at any moment.
                 with contextlib.suppress(FileNotFoundError):
                     status = entry.stat()
-                    is_hot = entry.name in hot
-                    yield StoredFile(is_hot, status.st_mtime, status.st_size, entry.path)
-
-    def _limit(self, stored: int) -> float:
-        """The most bytes of cards: fewer than `max_bytes` while the disk is low.
-
-        All stay if not even all of these `stored` bytes would bring the reserve back.
-        """
-        spare = self._reserve.spare()
-        if stored + spare < 0:
-            return self._max_bytes
-        return min(self._max_bytes, stored + spare - self._reserve.bytes)
+                    files.append((entry.name in hot, status.st_mtime, status.st_size, entry.path))
+        return files
 
 
 def file_name(target: str) -> str:
     """The name of a request target's file. Each character of the target is one byte, as sent."""
     return hashlib.sha256(target.encode("latin-1")).hexdigest() + ".png"
-
-
-def _read_and_touch(path: str) -> bytes:
-    """The content of a file, whose time then is that of its last use. Raises `OSError`."""
-    descriptor = os.open(path, READ_FLAGS)
-    try:
-        status = os.fstat(descriptor)
-        # Exactly its size: a larger buffer, cut afterwards, would leave holes in the memory.
-        data = os.read(descriptor, min(status.st_size, MAX_FILE_BYTES))
-    finally:
-        os.close(descriptor)
-    if status.st_mtime < time.time() - TOUCHED_SECONDS:
-        with contextlib.suppress(OSError):
-            os.utime(path)
-    return data
-
-
-def _removed(path: str) -> bool:
-    """Remove a file. False, with the cause in the log, if that fails: the others still can go."""
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            remove(path)
-    except OSError as error:
-        log.error("can't remove %s: %s", path, error.strerror)
-        return False
-    return True

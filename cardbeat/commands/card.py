@@ -4,7 +4,7 @@ import os
 from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 
-from cardbeat.cards.request import TEMPLATES, THEMES, card_from
+from cardbeat.cards.request import LOOKS, card_from
 from cardbeat.commands.options import ACCENT, Parser, command, file_path, tell
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host import pillow
@@ -39,7 +39,7 @@ def parser() -> Parser:
 
 def add_look(parser: Parser) -> None:
     """The options of how a card looks. `card_from` refuses other values."""
-    for name, allowed in (("template", TEMPLATES), ("theme", THEMES)):
+    for name, allowed in LOOKS.items():
         usual = allowed[0]
         parser.add_argument(
             f"--{name}", metavar="|".join(allowed), default=usual, help=f"one of these [{usual}]"

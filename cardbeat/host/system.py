@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -220,20 +220,6 @@ def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> dict[si
         if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN
     ]
     return {number: signal.signal(number, handler) for number in heard}
-
-
-@contextlib.contextmanager
-def stop_signals_held() -> Iterator[None]:
-    """Hold stop signals back until the end of the block. Processes started in it never see any; on
-    Windows they do."""
-    if sys.platform == "win32":
-        yield
-    else:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-        try:
-            yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def kill_first(process: int) -> None:

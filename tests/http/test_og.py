@@ -12,9 +12,8 @@ from unittest.mock import Mock
 import pytest
 
 from cardbeat.cards.drawing.render import Drawing
-from cardbeat.cards.drawing_queue import WAITING_OF_CLIENT
 from cardbeat.cards.painter import renderer_of
-from cardbeat.cards.routes import RENDERS_OF_CLIENT
+from cardbeat.cards.routes import RENDERS_OF_CLIENT, WAITING_OF_CLIENT
 from cardbeat.cards.seal import IEND, seal
 from cardbeat.cards.store import Store, file_name
 from cardbeat.host.system import UNSHAPED

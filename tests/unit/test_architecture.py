@@ -39,7 +39,7 @@ LAYERS = {
         {"monitor"},
     ],
     "cards": [
-        {"__init__", "drawing_queue", "request", "seal"},
+        {"__init__", "request", "seal"},
         {"drawing"},
         {"painter", "store"},
         {"routes"},

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from cardbeat.cards.drawing_queue import DrawingQueue
+from cardbeat.cards.routes import DrawingQueue
 from cardbeat.errors import Unavailable
 from tests.support import FakeClock
 

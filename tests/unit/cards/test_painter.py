@@ -72,7 +72,7 @@ def test_a_process_that_always_ends_is_an_error(painter, break_process):
 def test_a_card_that_takes_too_long_is_an_error_at_once(break_process, caplog):
     break_process("while True: pass")
     painter = Painter(seconds=0.2)
-    with pytest.raises(RuntimeError, match=r"took longer than 0\.2 s"):
+    with pytest.raises(RuntimeError, match=r"ended .* after 0\.2 s"):
         painter.draw(CARD)
     assert len(caplog.messages) == 1
     painter.close()
@@ -100,16 +100,6 @@ def test_it_draws_where_the_working_folder_was_removed(painter, monkeypatch, tmp
     monkeypatch.syspath_prepend("")
     (tmp_path / "gone").rmdir()
     assert painter.draw(CARD).png
-
-
-@PROC
-def test_it_knows_no_settings(painter, monkeypatch):
-    monkeypatch.setenv("CARDBEAT_DATABASE", "postgresql://user:secret@host/name")
-    monkeypatch.setenv("OTHER", "stays")
-    painter.draw(CARD)
-    environment = Path(f"/proc/{painter.start().pid}/environ").read_bytes()
-    assert b"CARDBEAT" not in environment
-    assert b"OTHER=stays" in environment
 
 
 @PROC
@@ -156,6 +146,7 @@ def test_it_ends_when_its_pipe_is_closed_as_by_a_server_that_is_killed(painter):
 
 @SIGNALS
 def test_stop_signals_to_the_whole_group_do_not_end_it(painter):
+    painter.draw(CARD)
     process = painter.start()
     for number in (signal.SIGTERM, signal.SIGINT):
         os.kill(process.pid, number)

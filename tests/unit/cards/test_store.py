@@ -9,7 +9,7 @@ import pytest
 
 from cardbeat.cards.drawing.render import own_version
 from cardbeat.cards.seal import IEND, seal
-from cardbeat.cards.store import TOUCHED_SECONDS, CardMemory, HotCard, Store, file_name
+from cardbeat.cards.store import TOUCHED_SECONDS, CardMemory, Store, file_name
 from cardbeat.host.disk import SMALL_DISK_SHARE, Reserve
 from cardbeat.web.message import Response
 from tests.support import FakeClock, wait_until
@@ -74,10 +74,15 @@ DAMAGE = {
 }
 
 
+@pytest.mark.parametrize("reads", [0, 1])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_or_foreign_file_is_never_served_and_is_replaced(store, damage):
-    store.put(card_of())
-    store.put(card_of(OTHER))
+def test_a_damaged_or_foreign_file_is_never_served_and_is_replaced(store, damage, reads):
+    """Also where it was whole when it was read before, a minute ago by the file's time."""
+    for name in (NAME, OTHER):
+        store.put(card_of(name))
+        os.utime(store.folder / name, (time.time() - 60,) * 2)
+        for _ in range(reads):
+            assert store.read(name) == card_of(name)
     damage(store.folder / NAME, store.folder / OTHER)
     assert store.read(NAME) is None
     store.put(card_of())
@@ -133,41 +138,49 @@ def test_the_least_recently_used_make_room_and_those_in_memory_are_the_last(tmp_
     fill(tmp_path, NAMES[:10])
     store = counted(tmp_path, 10 * CARD_BYTES)
     assert store.read(NAMES[0])
-    store.memory.put("target", HotCard(Response(200, PNG), NAMES[1], b""))
+    store.memory.put("1", hot(CARD_BYTES))
     store.put(card_of(NAMES[10]))
     wait_until(lambda: store.bytes_stored <= 9 * CARD_BYTES)
     store.close()
     assert files_in(store.folder) == {*NAMES[:2], *NAMES[4:11]}
 
 
-def hot(name, size=40):
-    return HotCard(Response(200, bytes(size)), name, b"hash")
-
-
-def test_the_cards_used_longest_ago_go_first():
+def memory_of(**sizes):
+    """A memory for 100 bytes that was given cards of these sizes."""
     memory = CardMemory(100)
-    for name in "ab":
-        memory.put(name, hot(name))
-    assert memory.get("a") == hot("a")
-    memory.put("c", hot("c"))
-    assert memory.names() == {"a", "c"}
-    memory.put("large", hot("large", 100))
-    assert memory.names() == {"large"}
+    for target, size in sizes.items():
+        memory.put(target, hot(size))
+    return memory
+
+
+def hot(size):
+    return Response(200, bytes(size)), b"hash"
+
+
+def test_the_card_used_longest_ago_gives_way_to_one_that_is_asked_for_twice():
+    memory = memory_of(a=40, b=40)
+    assert memory.get("a") == hot(40)
+    memory.put("c", hot(40))
+    assert memory.names() == {file_name("a"), file_name("b")}
+    memory.put("c", hot(40))
+    assert memory.names() == {file_name("a"), file_name("c")}
+    for _ in range(2):
+        memory.put("large", hot(100))
+    assert memory.names() == {file_name("large")}
 
 
 def test_a_card_larger_than_the_memory_is_not_kept():
-    memory = CardMemory(100)
-    memory.put("a", hot("a", 101))
+    memory = memory_of(a=101)
+    memory.put("a", hot(101))
     assert memory.get("a") is None
 
 
-def test_the_memory_holds_less_than_the_disk(tmp_path):
-    """So cards in memory alone never fill the disk's room."""
+def test_the_memory_holds_at_most_half_of_what_the_disk_may_hold(tmp_path):
     store = Store(tmp_path, 10 * CARD_BYTES, "v1")
     for name in NAMES[:10]:
-        store.memory.put(name, HotCard(Response(200, card_of().png), name, b""))
+        store.memory.put(name, hot(CARD_BYTES))
     store.close()
-    assert store.memory.names() == set(NAMES[5:10])
+    assert len(store.memory.names()) == 5
 
 
 def test_a_use_is_noted_once_an_hour(tmp_path):
@@ -183,7 +196,7 @@ def test_a_use_is_noted_once_an_hour(tmp_path):
     store.close()
 
 
-def test_a_card_that_cannot_be_removed_keeps_no_other_from_it(tmp_path, monkeypatch, caplog):
+def test_a_card_that_cannot_be_removed_keeps_no_other_from_it(tmp_path, monkeypatch):
     fill(tmp_path, NAMES[:10])
     unlink = os.unlink
 
@@ -197,7 +210,6 @@ def test_a_card_that_cannot_be_removed_keeps_no_other_from_it(tmp_path, monkeypa
     wait_until(lambda: store.bytes_stored == 4 * CARD_BYTES)
     store.close()
     assert files_in(store.folder) == {NAMES[0], *NAMES[7:10]}
-    assert "Operation not permitted" in caplog.text
 
 
 RESERVE = 40 * CARD_BYTES
@@ -243,8 +255,8 @@ def test_cards_are_not_stored_while_less_than_twice_the_reserve_is_free(disk, ca
     assert "the disk is nearly full" in caplog.text
 
 
-@pytest.mark.parametrize(("lacking", "kept"), [(0, 30), (10, 18), (30, 0), (69, 0), (71, 30)])
-def test_stored_cards_make_room_unless_even_all_are_not_enough(disk, lacking, kept):
+@pytest.mark.parametrize(("lacking", "kept"), [(0, 30), (10, 18), (30, 0), (71, 0)])
+def test_stored_cards_make_room_while_the_disk_is_low(disk, lacking, kept):
     disk.leave(-lacking)
     store = Store(disk.folder, 10**9, "v1", reserve=disk.reserve)
     wait_until(lambda: store.bytes_stored or not disk.cards())
