@@ -130,7 +130,7 @@ def _server(url: str) -> Iterator[Finding]:
         yield OK, "database", examination.description(connection)
         for is_problem, sentence in examination.weaknesses(connection):
             yield JUDGED[is_problem], "database", sentence
-        for is_problem, sentence in examination.clock_doubts(connection, time.time):
+        for is_problem, sentence in examination.clock_doubts(connection):
             yield JUDGED[is_problem], "clock", sentence
 
 

@@ -60,14 +60,15 @@ def open_to_look(url: str) -> AbstractContextManager[Transaction]:
 def require_driver() -> None:
     """Raise `StartupError` without the driver of PostgreSQL, and for one that is too old."""
     oldest = ".".join(map(str, OLDEST_DRIVER))
-    how = f"run: pip install 'psycopg[binary]>={oldest}'"
     try:
         import psycopg  # noqa: PLC0415 - only for a database that has a URL
     except ImportError:
-        raise StartupError(f"PostgreSQL needs psycopg {oldest} or newer; {how}") from None
-    found = tuple(map(int, re.findall(r"\d+", psycopg.__version__)[:3]))
-    # A copy without the metadata of its package says 0.0.0.0.
-    if any(found) and found < OLDEST_DRIVER:
-        raise StartupError(
-            f"psycopg {psycopg.__version__} is too old, {oldest} or newer is needed; {how}"
-        )
+        found = "no psycopg"
+    else:
+        found = f"psycopg {psycopg.__version__}"
+        if tuple(map(int, re.findall(r"\d+", found)[:3])) >= OLDEST_DRIVER:
+            return
+    raise StartupError(
+        f"PostgreSQL needs psycopg {oldest} or newer, and there is {found}; run:"
+        f" pip install 'psycopg[binary]>={oldest}'"
+    )

@@ -13,7 +13,6 @@ import contextlib
 import logging
 import queue
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,12 +35,8 @@ MOST_PINGS: Final = 256
 MOST_OTHERS: Final = 16
 
 
-class Row(Protocol):
-    """One row of a result: its values in order. `row[n]` and `row["name"]` give one of them."""
-
-    def __getitem__(self, column: Any, /) -> Any: ...
-    def __iter__(self) -> Iterator[Any]: ...
-    def keys(self) -> list[str]: ...
+Row = Any
+"""One row of a result: its values in order. `row[n]` and `row["name"]` give one of them."""
 
 
 class Cursor(Protocol):
@@ -103,7 +98,7 @@ class Write(Future[T]):
     change until it is settled: a transaction may be made again.
     """
 
-    __slots__ = ("error", "is_ping", "item", "stores", "value", "work")
+    __slots__ = ("error", "is_ping", "item", "value", "work")
 
     def __init__(
         self,
@@ -111,29 +106,22 @@ class Write(Future[T]):
         item: object = None,
         *,
         is_ping: bool = False,
-        stores: bool = False,
     ) -> None:
         super().__init__()
         self.work = work
         self.item = item
         self.is_ping = is_ping
-        self.stores = stores
         self.value: T
         self.error: BaseException | None = None
 
     def tell(self) -> None:
-        error = self.error
-        if self.is_ping and isinstance(error, MaybeDone):
+        if self.error is None:
+            self.set_result(self.value)
+        elif self.is_ping and isinstance(self.error, MaybeDone):
             # A ping may be sent again, whether the first one was stored or not.
-            error = Unavailable("database_unavailable")
-        try:
-            if error is None:
-                self.set_result(self.value)
-            else:
-                self.set_error(error)
-        except Exception:
-            # A callback has a defect. The writer's thread must go on.
-            log.exception("what was written could not be told")
+            self.set_error(Unavailable("database_unavailable"))
+        else:
+            self.set_error(self.error)
 
 
 class Database(ABC):
@@ -149,7 +137,7 @@ class Database(ABC):
         self.reserve = folder_reserve
         """Whether the disk of the data folder has room for anything new."""
         self.ping_listeners: list[Callable[[list[Any]], None]] = []
-        """Called in the writer's thread with the results of pings that a commit stored."""
+        """Called in the writer's thread with the results of pings after their commit."""
         self.pings_refused = False
         """Set when pings could not be stored because a commit failed. The sweep clears it."""
         self._told = Seldom(log)
@@ -162,8 +150,6 @@ class Database(ABC):
         self._others = deque[Write[Any]]()
         self._is_closing = False
         self._is_closed = False
-        # Used by the writer's thread.
-        self._failed_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="database-writer", daemon=True)
         start_thread(self._thread)
 
@@ -207,15 +193,13 @@ class Database(ABC):
         work: Callable[[Transaction, list[Item]], Sequence[T]],
         item: Item,
         client: str,
-        *,
-        stores: bool = True,
     ) -> Future[T]:
         """As `write`, without waiting. `work` gets the items of many pings that wait for it.
 
         It returns a result for each item, in their order. If it raises, it is called for each item
         alone. A ping may be sent again, so its result never raises `MaybeDone`, but `Unavailable`.
         """
-        write = Write(work, item, is_ping=True, stores=stores)
+        write = Write(work, item, is_ping=True)
         with self._changed:
             self._require_open()
             self._pings.put(client, write)
@@ -294,13 +278,16 @@ class Database(ABC):
     def _run(self) -> None:
         while group := self._next_group():
             for part in self._parts(group):
-                self._write(part)
-                for write in part:
-                    write.tell()
                 try:
-                    self._tell_listeners(part)
-                except Exception:
-                    log.exception("what pings have changed could not be told")
+                    self._commit(part)
+                except BaseException as error:
+                    for write in part:
+                        write.error = error
+                    if isinstance(error, Unavailable):
+                        self.pings_refused |= any(write.is_ping for write in part)
+                for write in part:
+                    _call(write.tell)
+                _call(self._tell_listeners, part)
 
     def _next_group(self) -> list[Write[Any]]:
         """Wait for writes, and return those of the next group; none at the end."""
@@ -314,32 +301,19 @@ class Database(ABC):
             group.extend(self._others.popleft() for _ in range(most))
         return group
 
-    def _write(self, group: list[Write[Any]]) -> None:
-        began = time.monotonic()
-        try:
-            self._commit(group)
-        except BaseException as error:
-            for write in group:
-                write.error = error
-            if isinstance(error, Unavailable):
-                self.pings_refused |= any(write.stores for write in group)
-                self._failed_at = self._failed_at or began
-        else:
-            if self._failed_at is not None:
-                seconds = time.monotonic() - self._failed_at
-                log.warning("the database can be written again; for %d s it could not", seconds)
-                self._failed_at = None
-
     def _tell_listeners(self, group: list[Write[Any]]) -> None:
-        # The result None means that there is no such check.
-        stored = [
-            write.value
-            for write in group
-            if write.stores and write.error is None and write.value is not None
-        ]
+        stored = [write.value for write in group if write.is_ping and write.error is None]
         if stored:
             for listener in self.ping_listeners:
                 listener(stored)
+
+
+def _call(callback: Callable[..., object], *values: object) -> None:
+    """Call it. The writer's thread must go on if it has a defect."""
+    try:
+        callback(*values)
+    except Exception:
+        log.exception("what was written could not be told")
 
 
 def by_work(group: list[Write[Any]]) -> list[list[Write[Any]]]:

@@ -31,7 +31,7 @@ class Told(NamedTuple):
 class Pings:
     """Takes signals of jobs, in any thread, without waiting.
 
-    Each method returns a future that is set once the signal is on disk. Its result is None if
+    `ping` and `fail` return a future that is set once the signal is on disk. The result is None if
     there is no such check. `client` is who takes turns with others. `wake` is called after a
     commit that stored alerts.
     """
@@ -50,9 +50,12 @@ class Pings:
         """Record that a job failed. It turns a check overdue at once, unless that is snoozed."""
         return self._database.write_ping(self._fail, check_id, client)
 
-    def look(self, check_id: str, client: str = "") -> Future[Told | None]:
-        """Change nothing: a job has started, or sends a line of its log."""
-        return self._database.write_ping(_look, check_id, client, stores=False)
+    def look(self, check_id: str) -> Told | None:
+        """Change nothing: a job has started, or sends a line of its log. May wait."""
+        sql = f"SELECT status, deadline_at FROM checks WHERE id = ? AND {_HAS_KEY}"
+        with self._database.read() as connection:
+            row = connection.execute(sql, (check_id,)).fetchone()
+        return None if row is None else Told(*row)
 
     def _ping(self, transaction: Transaction, check_ids: list[str]) -> list[Told | None]:
         # Read in the writer, which makes groups one after another: the later ping is not earlier.
@@ -95,21 +98,13 @@ class Pings:
             sql = f"SELECT seq FROM checks WHERE id IN ({_marks(ids)}) ORDER BY seq"
             self._database.lock(transaction, sql, ids)
 
-    def _tell_turned(self, outcomes: list[Told]) -> None:
+    def _tell_turned(self, outcomes: list[Told | None]) -> None:
         """Have the alerts of stored signals sent, and log their transitions."""
-        turned = [told for told in outcomes if told.subject]
+        turned = [told for told in outcomes if told and told.subject]
         if turned:
             self._wake()
             note(RECOVERED, [told.subject for told in turned if told.recovered])
             note(OVERDUE, [told.subject for told in turned if not told.recovered])
-
-
-def _look(transaction: Transaction, check_ids: list[str]) -> list[Told | None]:
-    ids = _unique(check_ids)
-    sql = f"SELECT id, status, deadline_at FROM checks WHERE id IN ({_marks(ids)}) AND {_HAS_KEY}"
-    rows = transaction.execute(sql, ids).fetchall()
-    found = {check_id: Told(status, deadline_at) for check_id, status, deadline_at in rows}
-    return [found.get(check_id) for check_id in check_ids]
 
 
 def _outcomes(

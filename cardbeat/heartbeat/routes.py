@@ -24,7 +24,7 @@ from cardbeat.keys.key import CHECKS, READ, Key
 from cardbeat.keys.store import Bearer, Keys, key_of
 from cardbeat.web.message import Request, Response
 from cardbeat.web.query import first_value, known_among
-from cardbeat.web.router import Awaited, Route
+from cardbeat.web.router import Answer, Awaited, Route
 
 PAGE_CHECKS = 100
 LARGEST_PAGE = 1000
@@ -195,15 +195,18 @@ class CheckRoutes:
         check = self._checks.test_alert(key_of(request).id, request.params["id"])
         return self._answer(request, 202, check)
 
-    def ping(self, request: Request) -> Awaited:
+    def ping(self, request: Request) -> Answer:
         """Record what a job signals. It is answered when that is on disk; no thread waits."""
         word = request.params.get("signal", "0").removesuffix("/")
-        signal = self._pings.fail
         if word in CHANGES_NOTHING:
-            signal = self._pings.look
-        elif not word.strip("-0") and not _says_failure(request.query):
+            return self._look
+        signal = self._pings.fail
+        if not word.strip("-0") and not _says_failure(request.query):
             signal = self._pings.ping
         return Awaited(signal(_pinged_id(request), request.network), _ping_answer)
+
+    def _look(self, request: Request) -> Response:
+        return _ping_answer(self._pings.look(_pinged_id(request)))
 
     def _own(self, request: Request) -> Check:
         key = key_of(request)

@@ -54,7 +54,7 @@ def alert_outside_the_transaction() -> None:
             record(connection, kind, checks, now)
         else:
             # As a ping, because the writer can't wait for itself.
-            databases[-1].write_ping(record_all, (kind, checks, now), "", stores=False)
+            databases[-1].write_ping(record_all, (kind, checks, now), "")
 
     def keep(self: Any, database: Any, *others: Any, **options: Any) -> None:
         databases.append(database)

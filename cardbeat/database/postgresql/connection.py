@@ -16,8 +16,6 @@ from cardbeat.database.postgresql.errors import Overdue, Unconfirmed, parameters
 
 T = TypeVar("T")
 
-OLDEST_SERVER: Final = 14
-"""The oldest PostgreSQL that is still maintained."""
 STATEMENT_SECONDS: Final = 10.0
 """Longest statement. A server that is suspended keeps its connections open and does not answer."""
 COMMIT_SECONDS: Final = 5.0
@@ -28,6 +26,7 @@ IDLE_SECONDS: Final = 10
 """A process that is suspended in a transaction must not keep its locks for longer."""
 _DEFAULTS: Final = {
     "application_name": "cardbeat",
+    "client_encoding": "UTF8",
     "connect_timeout": "5",
     # Of several hosts, the one that takes writes.
     "target_session_attrs": "read-write",
@@ -63,52 +62,51 @@ _BEGIN: Final = (
     " WHERE current_setting('synchronous_commit') <> 'remote_apply';"
     " SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8), pg_backend_pid()"
 )
-_OURS = re.compile(r"'[^']*'|\?|(?<!:):[a-z_]+")
-"""A quoted text, which stays as it is, or the place of a value."""
+_VALUE = re.compile(r"\?|(?<!:):([a-z_]+)")
+"""The place of a value."""
 
 
 class NamedRow(tuple[Any, ...]):
-    """One row. Each set of columns has a subclass; its `places` maps a name to its index."""
+    """One row. Each set of columns has a subclass with their `names`."""
 
     __slots__ = ()
-    places: Mapping[str, int] = {}
+    names: tuple[str, ...] = ()
 
     def __getitem__(self, column: Any) -> Any:
-        return tuple.__getitem__(self, self.places[column] if isinstance(column, str) else column)
+        if isinstance(column, str):
+            column = self.names.index(column)
+        return tuple.__getitem__(self, column)
 
-    def keys(self) -> list[str]:
-        return list(self.places)
+    def keys(self) -> tuple[str, ...]:
+        return self.names
 
 
 @lru_cache(maxsize=256)
-def _kind_of_row(names: tuple[str, ...]) -> type[NamedRow]:
-    places = {name: place for place, name in enumerate(names)}
-    return type("NamedRow", (NamedRow,), {"__slots__": (), "places": places})
+def _kind_of_row(*names: str) -> type[NamedRow]:
+    return type("NamedRow", (NamedRow,), {"__slots__": (), "names": names})
 
 
 def _row_factory(cursor: psycopg.Cursor[Any]) -> type[NamedRow]:
-    return _kind_of_row(tuple(column.name for column in cursor.description or ()))
+    return _kind_of_row(*[column.name for column in cursor.description or ()])
 
 
 @lru_cache(maxsize=512)
-def in_its_own_sql(sql: str) -> tuple[str, tuple[str, ...]]:
+def in_its_own_sql(sql: str) -> tuple[str, list[str]]:
     """A statement with its values as `$1`, `$2` and so on, and the names of these; `?` has none.
 
-    Example: "a = :x AND b = :x" becomes "a = $1 AND b = $1" and ("x",).
+    Example: "a = :x AND b = :x" becomes "a = $1 AND b = $1" and ["x"]. The driver could do it too,
+    but takes milliseconds for hundreds of values.
     """
     names: list[str] = []
 
     def put(found: re.Match[str]) -> str:
-        part = found[0]
-        if part.startswith("'"):
-            return part
-        if part == "?" or part not in names:
-            names.append(part)
+        name = found[1] or ""
+        if not name or name not in names:
+            names.append(name)
             return f"${len(names)}"
-        return f"${names.index(part) + 1}"
+        return f"${names.index(name) + 1}"
 
-    text = _OURS.sub(put, sql)
-    return text, tuple(name[1:] for name in names)
+    return _VALUE.sub(put, sql), names
 
 
 class Connection(psycopg.Connection[NamedRow]):
@@ -118,7 +116,6 @@ class Connection(psycopg.Connection[NamedRow]):
     process = 0
     """The server's process that has the transaction."""
     _is_warned = False
-    _is_ending = False
 
     def execute(
         self, query: Query, params: Params | None = None, **options: Any
@@ -187,8 +184,7 @@ class Connection(psycopg.Connection[NamedRow]):
 
         An idle connection gets the server's last message, before its end, this way too.
         """
-        self._is_warned |= diagnostic.severity_nonlocalized == "WARNING"
-        self._is_ending |= diagnostic.severity_nonlocalized in ("FATAL", "PANIC")
+        self._is_warned |= diagnostic.severity_nonlocalized in ("WARNING", "FATAL", "PANIC")
 
     def is_idle(self) -> bool:
         """Whether the next statement can be sent, without asking the server."""
@@ -199,8 +195,7 @@ class Connection(psycopg.Connection[NamedRow]):
             self.pgconn.is_busy()
         except psycopg.Error:
             return False
-        is_idle = self.pgconn.transaction_status == TransactionStatus.IDLE
-        return is_idle and not (self._is_ending or self._is_warned)
+        return self.pgconn.transaction_status == TransactionStatus.IDLE and not self._is_warned
 
     def is_waiting(self) -> bool:
         """Whether a statement has no answer yet. An answer that has come is dropped."""
@@ -217,48 +212,33 @@ class Connection(psycopg.Connection[NamedRow]):
 
 
 def connect(url: str, *, only_reads: bool = False) -> Connection:
-    """Connect to the server of a URL. Raises `psycopg.Error`, whose text holds no password.
-
-    Also for a server that is too old or has another encoding.
-    """
-    given = parameters_of(url)
-    options: Any = {name: value for name, value in _DEFAULTS.items() if name not in given}
+    """Connect to the server of a URL. Raises `psycopg.Error`, whose text holds no password."""
+    parameters = parameters_of(url)
+    options: Any = _DEFAULTS | parameters
     try:
         connection = Connection.connect(
-            url,
+            **options,
             autocommit=True,
-            # Also if the URL names another one: texts are UTF-8.
-            client_encoding="UTF8",
             # A connection pooler may give each transaction another session.
             prepare_threshold=None,
             row_factory=_row_factory,
             cursor_factory=psycopg.RawCursor,
-            **options,
         )
     except (psycopg.Error, ValueError) as error:
         # An impossible host name is a `UnicodeError`.
-        raise safely_told(error, url) from None
+        raise safely_told(error, parameters) from None
     try:
-        _check_server(connection)
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise psycopg.OperationalError(
+                f"it has the encoding {encoding}; create one with the encoding UTF8"
+            )
         connection.execute(_SESSION + _READER if only_reads else _SESSION)
     except BaseException:
         connection.close()
         raise
     connection.add_notice_handler(connection.note)
     return connection
-
-
-def _check_server(connection: Connection) -> None:
-    number = connection.info.server_version // 10_000
-    if number < OLDEST_SERVER:
-        raise psycopg.OperationalError(
-            f"version {number} is too old; use PostgreSQL {OLDEST_SERVER} or newer"
-        )
-    encoding = connection.info.parameter_status("server_encoding")
-    if encoding != "UTF8":
-        raise psycopg.OperationalError(
-            f"it has the encoding {encoding}; create one with the encoding UTF8"
-        )
 
 
 def without_nul(value: Any) -> Any:

@@ -36,7 +36,7 @@ from cardbeat.host.staging import remove_left_behind
 
 log = logging.getLogger(__name__)
 
-PAUSES_SECONDS: Final = (0.005, 0.02, 0.1)
+PAUSES_SECONDS: Final = (0.005, 0.02, 0.1, None)
 """Pauses before repeating a transaction that the server undid because of others."""
 AWAY_SECONDS: Final = 1.0
 """Pause between two attempts to reach the server."""
@@ -72,7 +72,6 @@ class PostgresqlDatabase(Database):
         self._commit_seconds = commit_seconds
         # Read and written by any thread; each value is replaced as a whole.
         self._away_until = 0.0
-        self._is_away = False
         self._ahead = 0.0
         self._waiting: Connection | None = None
         """The connection that waits for the answer to its COMMIT, which did not come in time."""
@@ -135,30 +134,25 @@ class PostgresqlDatabase(Database):
     def _transact(self, writes: list[Write[Any]]) -> None:
         """Make writes in one transaction, again if the server undid it because of others."""
         for pause_seconds in PAUSES_SECONDS:
+            self._use_writer()
             try:
-                return self._try(writes)
-            except psycopg.Error as error:
+                self._set_clock()
+                make_together(self._writer, writes)
+                return self._writer.commit(self._commit_seconds)
+            except Unconfirmed:
+                if self._writer.is_waiting():
+                    self._waiting = self._writer
+                raise
+            except BaseException as error:
+                self._writer.roll_back()
                 if not may_be_repeated(error):
                     raise
-            time.sleep(pause_seconds)
-        return self._try(writes)
-
-    def _try(self, writes: list[Write[Any]]) -> None:
-        self._use_writer()
-        try:
-            self._set_clock()
-            make_together(self._writer, writes)
-            self._writer.commit(self._commit_seconds)
-        except Unconfirmed:
-            if self._writer.is_waiting():
-                self._waiting = self._writer
-            raise
-        except BaseException as error:
-            self._writer.roll_back()
-            if may_be_repeated(error):
                 # It may be a server that was the primary a moment ago.
                 self._writer.close()
-            raise
+                if pause_seconds is None:
+                    raise
+            time.sleep(pause_seconds)
+        return None
 
     def _use_writer(self) -> None:
         """Have a connection that is ready for a transaction. Raises `Unreachable`."""
@@ -196,15 +190,13 @@ class PostgresqlDatabase(Database):
         """
         if time.monotonic() < self._away_until:
             raise Unreachable("the server could not be reached a moment ago")
-        if self._is_away:
+        if self._away_until:
             self._away_until = time.monotonic() + CONNECT_SECONDS
         try:
             connection = connect(self._url, only_reads=only_reads)
         except psycopg.Error as error:
-            self._is_away = True
             self._away_until = time.monotonic() + AWAY_SECONDS
             raise Unreachable(in_one_line(error)) from None
-        self._is_away = False
         self._away_until = 0.0
         return connection
 

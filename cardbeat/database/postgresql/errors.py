@@ -3,8 +3,6 @@
 Codes are SQLSTATE, listed in an appendix of PostgreSQL's manual.
 """
 
-import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
@@ -21,11 +19,6 @@ TROUBLE: Final = (UNDONE | {"42501", "42P01", "55P03"}) - {"23503"}
 TROUBLE_CLASSES: Final = {"08", "40", "53", "57", "58", "F0", "XX"}
 """The connection, a transaction undone because of others, lack of room, a server that stops or
 cancels a statement, its disk, its defects."""
-_PASSWORD: Final = re.compile(r"(?i)://[^:/?#@]*:([^/?#@]+)@|password=([^&]+)")
-"""A password in a URL, with its percent-encoding."""
-_SHOWN: Final = {"host", "hostaddr", "port", "user", "dbname"}
-"""Parameters of a URL whose values an error may show."""
-
 LockNotAvailable = psycopg.errors.LockNotAvailable
 
 
@@ -74,28 +67,21 @@ def in_one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def parameters_of(url: str) -> Mapping[str, Any]:
+def parameters_of(url: str) -> dict[str, Any]:
     """Name -> value. Raises `psycopg.ProgrammingError`, whose text shows no part of the URL."""
     try:
         return conninfo_to_dict(url)
     except (psycopg.Error, ValueError):
         raise psycopg.ProgrammingError(
             "its URL can't be read; it must be such as"
-            " postgresql://user:password@host:5432/name?parameter=value, with parameters that"
-            " PostgreSQL's library knows"
+            " postgresql://user:password@host:5432/name?parameter=value"
         ) from None
 
 
-def safely_told(error: Exception, url: str) -> psycopg.OperationalError:
-    """An error of connecting, without passwords and values of the URL's other parameters.
-
-    PostgreSQL's library quotes what it can't read.
-    """
-    parameters = parameters_of(url).items()
-    hidden = {value for name, value in parameters if name not in _SHOWN}
-    for found in _PASSWORD.findall(url):
-        hidden.update(found)
+def safely_told(error: Exception, parameters: dict[str, Any]) -> psycopg.OperationalError:
+    """An error of connecting, without the passwords in the parameters of a URL."""
     text = str(error)
-    for value in sorted(hidden - {""}, key=len, reverse=True):
-        text = text.replace(value, "***")
+    for name, value in parameters.items():
+        if value and "password" in name:
+            text = text.replace(value, "***")
     return psycopg.OperationalError(text)

@@ -5,15 +5,11 @@ warning; and a sentence that says what was found and, after "; ", what to do.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
-from cardbeat.clock import Clock, utc_text
+from cardbeat.clock import utc_text
 from cardbeat.database.database import Transaction
 from cardbeat.database.schema import last_moment, require_known
 from cardbeat.errors import StartupError
-
-SKEW_SECONDS: Final = 2.0
-"""Clocks that NTP keeps differ by less."""
 
 
 def description(connection: Transaction) -> str:
@@ -54,13 +50,6 @@ def weaknesses(connection: Transaction) -> Iterator[tuple[bool, str]]:
     settings = dict(connection.execute(sql).fetchall())
     if settings["fsync"] == "off":
         yield True, "fsync is off, so a power cut can lose answered pings, or all; set fsync = on"
-    if settings["synchronous_commit"] == "off":
-        # Serving sets it to on for each transaction.
-        yield (
-            False,
-            "synchronous_commit is off, with which the server confirms what a crash loses; set"
-            " synchronous_commit = on for this role or database",
-        )
     (standbys,) = connection.execute("SELECT count(*) FROM pg_stat_replication").fetchone()
     if not settings["synchronous_standby_names"]:
         yield (
@@ -76,20 +65,10 @@ def weaknesses(connection: Transaction) -> Iterator[tuple[bool, str]]:
         )
 
 
-def clock_doubts(connection: Transaction, clock: Clock) -> Iterator[tuple[bool, str]]:
-    """Differences of the server's clock, which all nodes use, from this host's and stored times."""
-    asked_at = clock()
+def clock_doubts(connection: Transaction) -> Iterator[tuple[bool, str]]:
+    """Whether the server's clock, which all nodes use, is behind a time that was stored."""
     sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)"
     (server,) = connection.execute(sql).fetchone()
-    answered_at = clock()
-    ahead = (asked_at + answered_at) / 2 - server
-    if abs(ahead) > SKEW_SECONDS + (answered_at - asked_at) / 2:
-        side = "ahead of" if ahead > 0 else "behind"
-        yield (
-            False,
-            f"this host's clock is {abs(ahead):.0f} s {side} the database server's, which counts;"
-            " keep both by NTP",
-        )
     latest = last_moment(connection) if version(connection) else 0
     if server < latest - 60:
         yield (

@@ -23,8 +23,7 @@ TERM_SECONDS: Final = 10.0
 HELD_SECONDS: Final = 0.8 * TERM_SECONDS
 RENEWAL_SECONDS: Final = 0.2 * TERM_SECONDS
 
-_IS_FREE: Final = "leases.holder = :holder OR leases.until NOT BETWEEN :now AND :latest"
-"""A lease that ends later than two terms from now was taken before the clock was set back."""
+_IS_FREE: Final = "leases.holder = :holder OR leases.until < :now"
 _TAKE: Final = (
     "INSERT INTO leases (name, holder, until) VALUES ('monitor', :holder, :until)"
     " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until"
@@ -81,5 +80,4 @@ class RowLease:
 
     def _values(self) -> dict[str, object]:
         now = self._database.clock()
-        latest = now + 2 * TERM_SECONDS
-        return {"holder": self._holder, "now": now, "until": now + TERM_SECONDS, "latest": latest}
+        return {"holder": self._holder, "now": now, "until": now + TERM_SECONDS}
