@@ -263,7 +263,7 @@ class Service:
             self.store.close,
             self.database.close,
         ):
-            has_ended &= stop(max(LEAST_SECONDS, stop_by - time.monotonic()))
+            has_ended = stop(max(LEAST_SECONDS, stop_by - time.monotonic())) and has_ended
         self.painter.close()
         return has_ended
 
