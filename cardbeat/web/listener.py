@@ -14,13 +14,6 @@ SEND_BUFFER: Final = 256 * 1024
 """Bytes that the kernel may hold for one client, and as many for itself: else those that don't read
 take 4 to 6 MB each. What a slow client has not read of a list of checks must fit, since this
 process would keep all of it."""
-REASONS: Final = {
-    errno.EADDRINUSE: "port {port} on {host} is in use by another program; choose another"
-    " with --port",
-    errno.EADDRNOTAVAIL: "{host} is not an address of this machine; choose another with --host",
-    errno.EACCES: "port {port} needs privileges that this program lacks; choose one from 1024 on",
-}
-"""Why listening failed, and what to do."""
 
 
 class Listener:
@@ -57,9 +50,10 @@ def _listen(host: str, port: int) -> socket.socket:
             listener.listen(BACKLOG)
             undo.pop_all()
     except OSError as error:
-        sentence = REASONS.get(error.errno or 0, "can't listen on {host}, port {port}: {why}")
-        told = sentence.format(host=host, port=port, why=error.strerror)
-        raise StartupError(told) from None
+        why = error.strerror
+        if error.errno == errno.EADDRINUSE:
+            why = "another program uses it; choose another with --port"
+        raise StartupError(f"can't listen on {host}, port {port}: {why}") from None
     return listener
 
 

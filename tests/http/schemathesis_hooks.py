@@ -96,11 +96,3 @@ def refusals_have_a_status_of_the_operation_and_a_code_of_that_status(context, r
         assert json.loads(response.content)["code"] in codes
 
 
-@schemathesis.check
-def answers_have_the_headers_of_all_answers(context, response, case):
-    assert response.headers["x-request-id"]
-    assert response.headers["x-content-type-options"] == ["nosniff"]
-    is_page = "content-security-policy" in response.headers
-    is_card = "x-cache" in response.headers
-    if not is_page and not is_card:
-        assert response.headers["cache-control"] == ["no-store"]

@@ -42,9 +42,9 @@ def starting(router):
 
         def start(limits=HttpLimits(stop_seconds=2), **options):  # noqa: B008
             server = server_of(router, limits=limits, **options)
-            thread = threading.Thread(target=server.serve_forever)
-            thread.start()
-            stack.callback(thread.join, PATIENCE_SECONDS)
+            server.thread = threading.Thread(target=server.serve_forever)
+            server.thread.start()
+            stack.callback(server.thread.join, PATIENCE_SECONDS)
             stack.callback(server.shutdown)
             return server
 
@@ -157,9 +157,7 @@ class Client:
         head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
         line, *fields = head.decode("latin-1").split("\r\n")
         assert line.startswith("HTTP/1.1 ")
-        headers = {
-            name.lower(): value for name, _, value in (field.partition(": ") for field in fields)
-        }
+        headers = {field.lower().partition(": ")[0]: field.partition(": ")[2] for field in fields}
         length = int(headers.get("content-length", "0")) if with_body else 0
         while len(self.buffer) < length:
             self._receive()
@@ -171,6 +169,12 @@ class Client:
         """Take that much of an answer, and leave it for `answer`."""
         while len(self.buffer) < length:
             self._receive()
+
+    def is_closed(self):
+        """Whether nothing more comes, however the connection ends."""
+        with contextlib.suppress(ConnectionResetError):
+            return self.rest() == b""
+        return True
 
     def rest(self):
         """Everything up to the end of the connection, which must be an orderly one."""
@@ -191,5 +195,5 @@ def wait_until_all_is_read(server):
     with Client(server) as client:
         # The first may be read before what came at the same time; the second is not.
         for _ in range(2):
-            client.send(b"GET /healthz HTTP/1.1\r\nHost: cards.example\r\n\r\n")
+            client.send(get())
             client.answer()

@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-import threading
 
 import pytest
 
@@ -48,10 +47,9 @@ def begin_stop(server):
 
 def has_ended(server):
     """Whether a stop ends though no time passes."""
-    stopper = threading.Thread(target=server.shutdown, daemon=True)
-    stopper.start()
-    stopper.join(PATIENCE_SECONDS)
-    return not stopper.is_alive()
+    server.shutdown()
+    server.thread.join(PATIENCE_SECONDS)
+    return not server.thread.is_alive()
 
 
 def assert_last_answer(client):
@@ -94,9 +92,8 @@ def test_clients_that_were_not_accepted_before_a_stop_are_answered(start, site):
     server = start()
     with Client(server, ask("/held-in-loop")) as holder, contextlib.ExitStack() as stack:
         assert site.is_entered()
-        silent, *asking = [
-            stack.enter_context(Client(server, data)) for data in [b"", *[get()] * MANY]
-        ]
+        silent = stack.enter_context(Client(server))
+        asking = [stack.enter_context(Client(server, get())) for _ in range(MANY)]
         assert server.connections == 1
         server.shutdown()
         site.let_go.set()

@@ -59,9 +59,6 @@ LAYERS = {
 Each imports only from those in the lines above its own. Imports inside functions and for types alone count too.
 """
 
-APART = (({"cards"}, {"heartbeat"}), ({"web"}, {"database"}))
-"""Pairs of which neither side imports the other, whatever their layers."""
-
 PSYCOPG_ALLOWED = "database/"
 NO_SECRETS = {"_replace", "_asdict", "_exit", "_imagingft"}
 """Public names of the standard library, and a module of Pillow."""
@@ -129,17 +126,12 @@ def points_up(own, other):
     return False
 
 
-def is_apart(own, other):
-    ends = {steps(own)[0][1], steps(other)[0][1]}
-    return any(ends & left and ends & right for left, right in APART)
-
-
 def test_imports_point_downwards():
     wrong = [
         (name, other)
         for name in MODULES
         for other in own_imports(name)
-        if points_up(name, other) or is_apart(name, other)
+        if points_up(name, other)
     ]
     assert wrong == []
 

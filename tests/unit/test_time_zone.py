@@ -6,7 +6,6 @@ import pytest
 
 from cardbeat import cli
 from cardbeat.clock import minute_text
-from cardbeat.config import Config
 from cardbeat.heartbeat.alerts.message import OVERDUE, Facts, body_of
 from cardbeat.heartbeat.check import Check
 
@@ -46,5 +45,3 @@ def test_a_zone_that_the_host_does_not_know_is_one_line(monkeypatch, capsys, nam
     assert ("pip install tzdata" in line) == (not zones)
 
 
-def test_without_it_times_are_in_utc_alone():
-    assert Config().time_zone is None
