@@ -49,6 +49,9 @@ class Refusal(Exception):
         if field is not None:
             self.fields = [{"field": field, "error": self.sentence}]
         self.headers = dict(headers or {})
+        if self.status == 401:
+            # RFC 9110, 11.6.1: every 401 says how to send a key.
+            self.headers["WWW-Authenticate"] = "Bearer"
         super().__init__(self.sentence)
 
     def body(self) -> dict[str, Any]:

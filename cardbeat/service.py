@@ -32,7 +32,7 @@ from cardbeat.host.ownership import CARDS
 from cardbeat.host.system import on_stop_signals, wake_on_signals
 from cardbeat.jobs.background import BackgroundThread, start_thread
 from cardbeat.keys.rate import RateLimit
-from cardbeat.keys.routes import KeyRoutes, Registration
+from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
 from cardbeat.operation.check_metrics import CheckMetricsRoutes
 from cardbeat.operation.health import HealthRoutes
@@ -158,9 +158,8 @@ class Service:
             self.sweep,
             shed=lambda: self.server.connections_shed,
         )
-        registration = Registration(config)
         parts = (
-            KeyRoutes(registration, self.keys, self._renders, checks.usage, self.tidy.wake),
+            KeyRoutes(config, self.keys, self._renders, checks.usage, self.tidy.wake),
             self.cards,
             CheckRoutes(
                 checks,

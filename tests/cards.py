@@ -9,7 +9,8 @@ from cardbeat.cards.request import Card
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.config import Tier
-from cardbeat.keys.key import CARDS, Key, key_unknown, require_scope
+from cardbeat.errors import Refusal
+from cardbeat.keys.key import CARDS, Key, require_scope
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import hash_of
 from cardbeat.web.message import Request, Response
@@ -46,7 +47,7 @@ class CardKeys:
 
     def authenticate(self, digest, scopes=()):
         if digest not in self.keys:
-            raise key_unknown()
+            raise Refusal("key_unknown")
         key = self.known[digest] = self.keys[digest]
         require_scope(key, scopes)
         return key

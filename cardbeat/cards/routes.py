@@ -17,7 +17,7 @@ from cardbeat.host.system import UNSHAPED
 from cardbeat.jobs.fair_queue import FairQueue
 from cardbeat.jobs.future import Future
 from cardbeat.jobs.workers import Workers
-from cardbeat.keys.key import CARDS, Key, key_missing
+from cardbeat.keys.key import CARDS, Key
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys, hash_of
 from cardbeat.web.message import Request, Response, header_lines
@@ -92,7 +92,7 @@ class CardRoutes:
             return partial(self._find, key_hash)
         value = first_value(request.query, "key")
         if not value:
-            raise key_missing(field="key")
+            raise Refusal("key_missing", field="key")
         key_hash = hash_of(value)
         key = self._keys.cached(key_hash)
         # Only the loop puts cards into the memory. The C library has a heap for each thread, and

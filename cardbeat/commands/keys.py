@@ -114,10 +114,10 @@ def _create(_database: Database, keys: Keys, given: Namespace) -> None:
 
 
 def _replace(_database: Database, keys: Keys, given: Namespace) -> None:
-    issued = keys.replace(given.id)
-    if issued is None:
+    key = next((key for key in keys.all() if key.id == given.id), None)
+    if key is None:
         raise no_such_key(given.id)
-    _show(issued, given)
+    _show(keys.rotate(key), given)
     time.sleep(CACHE_SECONDS)
 
 

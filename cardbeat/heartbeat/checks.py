@@ -17,7 +17,7 @@ from cardbeat.heartbeat.alerts import recording
 from cardbeat.heartbeat.alerts.message import TEST
 from cardbeat.heartbeat.check import COLUMNS, SHORT_ID_CHARACTERS, Check, Settings
 from cardbeat.heartbeat.quota import Quota
-from cardbeat.keys.key import Key, key_unknown
+from cardbeat.keys.key import Key
 
 _COLUMNS = ", ".join(COLUMNS)
 _SHORT_ID = re.compile(f"[0-9a-f]{{{SHORT_ID_CHARACTERS}}}")
@@ -217,7 +217,7 @@ def _insert(transaction: Transaction, values: dict[str, object]) -> Check:
         values,
     ).fetchone()
     if row is None:
-        raise key_unknown("This API key was revoked a moment ago.")
+        raise Refusal("key_unknown", "This API key was revoked a moment ago.")
     return Check.from_row(row)
 
 

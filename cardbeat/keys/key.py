@@ -1,4 +1,4 @@
-"""A key without its value, and the refusals of requests for their key."""
+"""A key without its value, and the refusal of a key of the wrong scope."""
 
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -11,9 +11,6 @@ CARDS = "cards"
 CHECKS = "checks"
 READ = "read"
 """The scope of the second value that a checks key may have, which reads and changes nothing."""
-
-_CHALLENGE = {"WWW-Authenticate": "Bearer"}
-"""RFC 9110, 11.6.1: every 401 has this header."""
 
 _READS_ONLY = "This is a read-only key, which changes nothing; send the checks key."
 _NO_CARDS_KEY = (
@@ -54,7 +51,7 @@ class IssuedKey(NamedTuple):
 
     key: Key
     value: str
-    webhook_secret: str | None
+    webhook_secret: str | None = None
 
 
 def require_scope(key: Key, scopes: Collection[str]) -> None:
@@ -64,12 +61,3 @@ def require_scope(key: Key, scopes: Collection[str]) -> None:
     if key.scope == CARDS:
         raise Refusal("wrong_scope")
     raise Refusal("wrong_scope", _READS_ONLY if CHECKS in scopes else _NO_CARDS_KEY)
-
-
-def key_missing(sentence: str | None = None, field: str | None = None) -> Refusal:
-    return Refusal("key_missing", sentence, field=field, headers=_CHALLENGE)
-
-
-def key_unknown(sentence: str | None = None) -> Refusal:
-    """401 for a request whose key does not exist, or no longer."""
-    return Refusal("key_unknown", sentence, headers=_CHALLENGE)

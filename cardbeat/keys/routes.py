@@ -1,12 +1,10 @@
 """The endpoints `/register` and `/key`: registration, and what a key may do with itself."""
 
 import re
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from cardbeat.clock import Clock
 from cardbeat.config import TESTS_AN_HOUR, Config
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.key import CHECKS, READ, IssuedKey
@@ -26,39 +24,11 @@ WIDER_TIMES = 10
 """All networks of an IPv6 /48, which one customer often has, get ten times what one gets."""
 
 
-class Registration:
-    """The guard of `/register`, and how often a client gets a key."""
-
-    def __init__(self, config: Config, monotonic: Clock = time.monotonic) -> None:
-        self._config = config
-        self._issued = RateLimit(monotonic)
-
-    def judge(self, request: Request) -> None:
-        """Raise `Refusal` 403 for closed registration and another site's page."""
-        if request.headers.get("sec-fetch-site", "none") not in SITES_ALLOWED:
-            raise Refusal("cross_site")
-        if not self._config.registration_open:
-            raise Refusal("registration_closed")
-
-    def look_up(self, request: Request) -> None:
-        """None: a client that registers has no key."""
-
-    def take(self, request: Request) -> None:
-        """Count a key that is about to be issued. Raises `TooMany`."""
-        most = self._config.register_per_minute
-        limits = {network_of(request.client, WIDER_PREFIX): WIDER_TIMES * most}
-        # An IPv4 address is its own wider network: then this limit stays.
-        limits[request.network] = most
-        wait_seconds = self._issued.take(limits)
-        if wait_seconds:
-            raise TooMany(None, wait_seconds)
-
-
 @dataclass(eq=False, repr=False)
 class KeyRoutes:
     """Handlers of `/register` and `/key`."""
 
-    _registration: Registration
+    _config: Config
     _keys: Keys
     _renders: RateLimit
     """Counts the cards drawn for each key id."""
@@ -66,12 +36,13 @@ class KeyRoutes:
     """Returns the number of checks of a key id, and of its test alerts in the last hour."""
     _wake_removal: Callable[[], None]
     """Called after a key was revoked."""
+    _issued: RateLimit = field(default_factory=RateLimit)
 
     def routes(self) -> list[Route]:
         any_key = Bearer(self._keys)
         checks_key = Bearer(self._keys, CHECKS)
         return [
-            Route("POST", "/register", self.register, guard=self._registration),
+            Route("POST", "/register", self.register),
             Route("GET", "/key", self.read, guard=any_key),
             Route("DELETE", "/key", self.revoke, guard=checks_key),
             Route("POST", "/key/rotate", self.rotate, guard=checks_key),
@@ -81,10 +52,21 @@ class KeyRoutes:
         ]
 
     def register(self, request: Request) -> Response:
+        """Issue a key. A request that is refused counts for no limit."""
+        if request.headers.get("sec-fetch-site", "none") not in SITES_ALLOWED:
+            raise Refusal("cross_site")
+        if not self._config.registration_open:
+            raise Refusal("registration_closed")
         email = None
         if request.body:
             email = valid_email(request.json_object(["email"]).get("email"))
-        self._registration.take(request)
+        most = self._config.register_per_minute
+        limits = {network_of(request.client, WIDER_PREFIX): WIDER_TIMES * most}
+        # An IPv4 address is its own wider network: then this limit stays.
+        limits[request.network] = most
+        wait_seconds = self._issued.take(limits)
+        if wait_seconds:
+            raise TooMany(None, wait_seconds)
         return _issued(201, self._keys.issue(email))
 
     def read(self, request: Request) -> Response:

@@ -10,26 +10,15 @@ import secrets
 import threading
 import time
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any
 
 from cardbeat.clock import Clock
 from cardbeat.config import Tier
 from cardbeat.database import Database, Row
-from cardbeat.errors import Unavailable
-from cardbeat.keys.key import (
-    CARDS,
-    CHECKS,
-    READ,
-    IssuedKey,
-    Key,
-    key_missing,
-    key_unknown,
-    require_scope,
-)
-from cardbeat.keys.tiers import count_by_tier, tier_of
+from cardbeat.errors import Refusal, Unavailable
+from cardbeat.keys.key import CARDS, CHECKS, READ, IssuedKey, Key, require_scope
 from cardbeat.web.message import Request
-
-T = TypeVar("T")
 
 CACHE_SECONDS = 1.0
 """How long a process uses a key without reading it again."""
@@ -44,6 +33,7 @@ REVOKED = (
     " read_hash = NULL, read_prefix = NULL"
 )
 """The columns of a key that is revoked. Its row stays until `Tidy` removes it."""
+_READER = "read_hash = ?, read_prefix = ?"
 
 
 class Keys:
@@ -53,6 +43,9 @@ class Keys:
     yet. A change by this process counts at once. It drops the key from the cache after its commit
     and before its answer, and raises `_generation`: a look-up that began to read before the drop
     sees that, and does not cache what it read.
+
+    Changes of a `Key` raise `Refusal` 401 if it was rotated or revoked since it was read. Those
+    that store something new raise `Unavailable` while the disk is low.
     """
 
     def __init__(
@@ -73,31 +66,22 @@ class Keys:
         self._generation = 0
 
     def cached(self, digest: bytes) -> Key | None:
-        """The key with this hash, if it is in the cache. Never waits."""
+        """The key with this hash (see `hash_of`), if it is in the cache. Never waits."""
         entry = self._cache.get(digest)
         if entry is None:
             return None
         key, until = entry
         return key if self._monotonic() < until else None
 
-    def find(self, digest: bytes) -> Key | None:
-        """The key with this hash (see `hash_of`), unless it was revoked."""
-        return self.cached(digest) or self._look_up(digest)
-
     def authenticate(self, digest: bytes, scopes: Collection[str] = ()) -> Key:
         """The key with this hash. Raises `Refusal` 401 if there is none, 403 for another scope."""
-        key = self.find(digest)
-        if key is None:
-            raise key_unknown()
+        key = self.cached(digest) or self._look_up(digest)
         require_scope(key, scopes)
         return key
 
     def issue(self, email: str | None = None, tier: str = "free") -> IssuedKey:
-        """A new key: a checks key if an e-mail address is given, else a cards key.
-
-        Raises `Unavailable` while the disk is low.
-        """
-        value = _new_value()
+        """A new key: a checks key if an e-mail address is given, else a cards key."""
+        value, digest, prefix = _new_value()
         secret = None if email is None else new_webhook_secret()
         sql = (
             "INSERT INTO keys (id, scope, tier, email, hash, prefix, webhook_secret, created_at)"
@@ -108,8 +92,8 @@ class Keys:
             CARDS if email is None else CHECKS,
             tier,
             email,
-            hash_of(value),
-            _shown(value),
+            digest,
+            prefix,
             secret,
             int(self._clock()),
         )
@@ -117,43 +101,30 @@ class Keys:
         return IssuedKey(self._key(row), value, secret)
 
     def rotate(self, key: Key) -> IssuedKey:
-        """Replace the value of a key. The old value stops working, and its read-only key ends.
-
-        Raises `Refusal` 401 if the key was rotated or revoked since it was read.
-        """
-        return _still_known(self.replace(key.id, key.prefix))
-
-    def replace(self, key_id: str, prefix: str | None = None) -> IssuedKey | None:
-        """As `rotate`, for any key, or only while it has this prefix. None if there is none."""
-        value = _new_value()
+        """Replace the value of a key. The old value stops working, and its read-only key ends."""
+        value, digest, prefix = _new_value()
         change = "hash = ?, prefix = ?, read_hash = NULL, read_prefix = NULL"
-        row = self._change(key_id, change, hash_of(value), _shown(value), prefix=prefix)
-        return None if row is None else IssuedKey(self._key(row), value, None)
+        row = self._change_of(key, change, digest, prefix)
+        return IssuedKey(self._key(row), value)
 
     def issue_reader(self, key: Key) -> str:
-        """The value of a new read-only key; the one before ends.
-
-        Raises as `rotate`, and `Unavailable` while the disk is low.
-        """
-        value = _new_value()
-        self._set_reader(key, hash_of(value), _shown(value))
+        """The value of a new read-only key; the one before ends."""
+        value, digest, prefix = _new_value()
+        self._change_of(key, _READER, digest, prefix, stores=True)
         return value
 
     def end_reader(self, key: Key) -> None:
-        """End the read-only key of a checks key, if it has one. Raises as `rotate`."""
-        self._set_reader(key, None, None)
+        """End the read-only key of a checks key, if it has one."""
+        self._change_of(key, _READER, None, None)
 
     def renew_webhook_secret(self, key: Key) -> str:
-        """A new secret. For `OLD_SECRET_SECONDS` the one before it signs alerts too.
-
-        Raises as `rotate`, and `Unavailable` while the disk is low.
-        """
+        """A new secret. For `OLD_SECRET_SECONDS` the one before it signs alerts too."""
         secret = new_webhook_secret()
         change = (
             "old_webhook_secret = webhook_secret, old_webhook_secret_until = ?, webhook_secret = ?"
         )
         until = int(self._clock()) + OLD_SECRET_SECONDS
-        _still_known(self._change(key.id, change, until, secret, stores=True))
+        self._change_of(key, change, until, secret, stores=True)
         return secret
 
     def revoke(self, key_id: str) -> bool:
@@ -172,18 +143,24 @@ class Keys:
 
     def count_by_tier(self) -> dict[str, int]:
         """The number of keys in each tier, also in tiers that are no longer defined."""
+        sql = "SELECT tier, count(*) FROM keys WHERE revoked_at IS NULL GROUP BY tier"
         with self._database.read() as connection:
-            return count_by_tier(connection)
+            return dict(map(tuple, connection.execute(sql)))
 
-    def _look_up(self, digest: bytes) -> Key | None:
-        """The key as the database has it, noted as used and cached."""
+    def _look_up(self, digest: bytes) -> Key:
+        """The key as the database has it, noted as used and cached. Raises `Refusal` 401."""
         generation = self._generation
         until = self._monotonic() + CACHE_SECONDS
-        key = self._read(digest)
-        if key is None:
-            return None
+        sql = "SELECT * FROM keys WHERE (hash = ? OR read_hash = ?) AND revoked_at IS NULL"
+        with self._database.read() as connection:
+            row = connection.execute(sql, (digest, digest)).fetchone()
+        if row is None:
+            raise Refusal("key_unknown")
+        key = self._key(row)
+        if row["read_hash"] == digest:
+            key = key._replace(scope=READ, email=None, prefix=row["read_prefix"], read_prefix=None)
         if key.used_at is None:
-            key = self._note_first_use(key)
+            self._note_first_use(key.id)
         with self._lock:
             if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
@@ -191,34 +168,20 @@ class Keys:
                 self._cache[digest] = key, until
         return key
 
-    def _read(self, digest: bytes) -> Key | None:
-        sql = "SELECT * FROM keys WHERE (hash = ? OR read_hash = ?) AND revoked_at IS NULL"
-        with self._database.read() as connection:
-            row = connection.execute(sql, (digest, digest)).fetchone()
-        if row is None:
-            return None
-        key = self._key(row)
-        if row["read_hash"] == digest:
-            return key._replace(scope=READ, email=None, prefix=row["read_prefix"], read_prefix=None)
-        return key
-
-    def _note_first_use(self, key: Key) -> Key:
+    def _note_first_use(self, key_id: str) -> None:
         """Write once when a key is first used, so that it is not removed as an unused one."""
-        now = int(self._clock())
+        values = int(self._clock()), key_id
         sql = "UPDATE keys SET used_at = ? WHERE id = ? AND used_at IS NULL"
-        try:
-            self._database.write(lambda it: it.execute(sql, (now, key.id)).rowcount)
-        except Unavailable:
-            # The use is served all the same, and noted at the next look-up.
-            return key
-        return key._replace(used_at=now)
+        # If that fails, the use is served all the same, and noted at the next look-up.
+        with suppress(Unavailable):
+            self._database.write(lambda it: it.execute(sql, values).rowcount)
 
-    def _set_reader(self, key: Key, digest: bytes | None, shown: str | None) -> None:
-        change = "read_hash = ?, read_prefix = ?"
-        stores = digest is not None
-        # The prefix, so that the old value of a key that was rotated since makes no reader.
-        row = self._change(key.id, change, digest, shown, prefix=key.prefix, stores=stores)
-        _still_known(row)
+    def _change_of(self, key: Key, change: str, *values: Any, stores: bool = False) -> Row:
+        """Change a key that was read before. Raises `Refusal` 401 if its value is another now."""
+        row = self._change(key.id, change, *values, prefix=key.prefix, stores=stores)
+        if row is None:
+            raise Refusal("key_unknown", "This API key was rotated or revoked a moment ago.")
+        return row
 
     def _change(
         self,
@@ -230,7 +193,7 @@ class Keys:
     ) -> Row | None:
         """Change one key, if it has this prefix. The row as written, None if there is none.
 
-        A change that stores something new is refused while the disk is low.
+        A change that `stores` something new is refused while the disk is low.
         """
         sql = (
             f"UPDATE keys SET {change}"
@@ -256,7 +219,8 @@ class Keys:
 
     def _key(self, row: Row) -> Key:
         columns = {name: row[name] for name in Key._fields if name != "limits"}
-        return Key(limits=tier_of(self.tiers, row["tier"]), **columns)
+        # The operator may no longer define its tier.
+        return Key(limits=self.tiers.get(row["tier"], self.tiers["free"]), **columns)
 
 
 class Bearer:
@@ -286,9 +250,9 @@ def _hash_in(request: Request) -> bytes:
     """The hash of the key's value. Raises `Refusal` 401 if the request has none."""
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
-        raise key_missing("Send the API key in a header: Authorization: Bearer sk_...")
+        raise Refusal("key_missing", "Send the API key in a header: Authorization: Bearer sk_...")
     if not value.strip():
-        raise key_missing()
+        raise Refusal("key_missing")
     return hash_of(value.strip())
 
 
@@ -302,15 +266,7 @@ def new_webhook_secret() -> str:
     return f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}"
 
 
-def _new_value() -> str:
-    return f"sk_{secrets.token_urlsafe(24)}"
-
-
-def _shown(value: str) -> str:
-    return value[:_PREFIX_LENGTH]
-
-
-def _still_known(changed: T | None) -> T:
-    if changed is None:
-        raise key_unknown("This API key was rotated or revoked a moment ago.")
-    return changed
+def _new_value() -> tuple[str, bytes, str]:
+    """The value of a new key, its hash, and its prefix for people."""
+    value = f"sk_{secrets.token_urlsafe(24)}"
+    return value, hash_of(value), value[:_PREFIX_LENGTH]

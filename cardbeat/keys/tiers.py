@@ -1,12 +1,9 @@
 """Tiers: the limits of a key, built in or from the operator's file."""
 
-import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from cardbeat.config import FREE, UNLIMITED, Tier
-from cardbeat.database import Transaction
 from cardbeat.errors import StartupError
 from cardbeat.files import read_toml
 
@@ -30,22 +27,10 @@ def tiers_from(path: Path | None) -> dict[str, Tier]:
     return {**tiers, "free": free}
 
 
-def tier_of(tiers: Mapping[str, Tier], name: str) -> Tier:
-    """The tier with this name; `free` if the operator no longer defines it."""
-    return tiers.get(name, tiers["free"])
-
-
-def count_by_tier(transaction: Transaction) -> dict[str, int]:
-    """The number of keys in each tier, also in tiers that are no longer defined."""
-    sql = "SELECT tier, count(*) FROM keys WHERE revoked_at IS NULL GROUP BY tier"
-    return dict(map(tuple, transaction.execute(sql)))
-
-
 def _tier(path: Path | None, name: str, table: Any, base: Tier) -> Tier:
     where = f"the tiers file {path}, [{name}]"
-    if not re.fullmatch(r"[a-z0-9_-]{1,32}", name) or not isinstance(table, dict):
-        told = "a tier is a table, and its name 1 to 32 of a-z, 0-9, _ and -"
-        raise StartupError(f"{where}: {told}")
+    if not isinstance(table, dict):
+        raise StartupError(f"{where}: a tier is a table")
     for member, value in table.items():
         if member not in _RANGES:
             known = ", ".join(_RANGES)

@@ -93,7 +93,7 @@ def test_a_key_is_replaced_moved_and_revoked(run, data, listed, number):
 @ARGUMENTS
 def test_an_argument_that_can_not_be_is_one_line_and_makes_no_key(run, data, listed):
     before = listed()
-    (data.parent / "evil.toml").write_text('["a\\u001b[2J"]\nmax_checks = 5\n')
+    (data.parent / "evil.toml").write_text('["a\\u001b[2J"]\nmax_checks = -5\n')
     for argv, told in {
         ("create", "--email", os.fsdecode(b"a\xff@b.c")): "no key has ",
         ("revoke", os.fsdecode(b"\xff")): "no key has ",

@@ -198,7 +198,7 @@ def test_a_key_that_was_not_used_goes_after_90_days(server, caplog):
     used = [server.keys.issue("a@b"), server.keys.issue()]
     server.run(UNUSED_DAYS)
     for each in used:
-        server.keys.find(hash_of(each.value))
+        server.keys.authenticate(hash_of(each.value))
     assert server.left(*unused, *used) == [True] * 4
     server.run(1)
     assert server.left(*unused, *used) == [False, False, True, True]

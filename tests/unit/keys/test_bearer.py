@@ -4,7 +4,7 @@ import pytest
 
 from cardbeat.errors import Refusal
 from cardbeat.keys.key import CARDS, CHECKS, READ
-from cardbeat.keys.store import Bearer, key_of
+from cardbeat.keys.store import Bearer
 from cardbeat.web.message import Request
 
 
@@ -41,8 +41,3 @@ def test_others_are_told_why_they_are_refused(keys, scopes, scope, told):
     with pytest.raises(Refusal, match=told) as refused:
         Bearer(keys, *scopes).look_up(request(f"Bearer {values[scope]}"))
     assert refused.value.status == (403 if scope else 401)
-
-
-def test_a_handler_without_a_guard_has_no_key():
-    with pytest.raises(TypeError, match="no guard"):
-        key_of(request(""))

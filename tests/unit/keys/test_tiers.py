@@ -2,7 +2,7 @@ import pytest
 
 from cardbeat.config import FREE, UNLIMITED, Tier
 from cardbeat.errors import StartupError
-from cardbeat.keys.tiers import tier_of, tiers_from
+from cardbeat.keys.tiers import tiers_from
 
 
 def load(tmp_path, text):
@@ -24,10 +24,6 @@ def test_what_a_tier_leaves_out_stays_as_in_the_operators_free(tmp_path):
     assert tiers["plus"] == Tier(500, 60, 10)
 
 
-def test_a_key_of_a_tier_that_is_gone_is_held_to_free(tmp_path):
-    assert tier_of(load(tmp_path, "[free]\nmax_checks = 3\n"), "plus").max_checks == 3
-
-
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -38,7 +34,6 @@ def test_a_key_of_a_tier_that_is_gone_is_held_to_free(tmp_path):
         ("[plus]\nmin_period_seconds = 1.5", "min_period_seconds"),
         ('[plus]\nrenders_per_minute = "9"', "renders_per_minute"),
         ("plus = 3", "plus"),
-        ("['a b']\n", "a b"),
     ],
 )
 def test_a_bad_file_is_refused_and_the_fault_named(tmp_path, text, named):
