@@ -237,7 +237,7 @@ SERVE = ("--port", "0", "--data")
 STOPS_AT_ONCE = "service.Service.run = lambda service: service.close()"
 STOPPED_BEFORE_IT_FAILS = """
 import os, signal
-def fails(*arguments):
+def fails(*arguments, **options):
     os.kill(os.getpid(), signal.SIGTERM)
     raise cli.StartupError("it can't start")
 
