@@ -47,6 +47,12 @@ def connect():
 
 
 @pytest.fixture
+def talk(serve, connect):
+    """Connects a client to a server of its own, which gets the limits and options."""
+    return lambda data=b"", *args, **options: connect(serve(*args, **options), data)
+
+
+@pytest.fixture
 def key(app):
     return app.checks_key()
 

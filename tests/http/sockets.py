@@ -165,6 +165,12 @@ class Client:
         del self.buffer[:length]
         return int(line.split()[1]), headers, body
 
+    def status(self):
+        return self.answer()[0]
+
+    def body(self):
+        return self.answer()[2]
+
     def receive(self, length):
         """Take that much of an answer, and leave it for `answer`."""
         while len(self.buffer) < length:

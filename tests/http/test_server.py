@@ -42,89 +42,89 @@ def to(path, *headers, length=1000):
         (chunked(b"10001\r\n"), 413),
     ],
 )
-def test_a_malformed_request_gets_one_json_answer_and_the_end(serve, data, status):
-    with Client(serve(), data + get()) as client:
-        got, headers, body = client.answer()
-        assert (got, set(json.loads(body))) == (status, {"error", "code"})
-        assert (headers["connection"], headers["cache-control"]) == ("close", "no-store")
-        assert headers["x-content-type-options"] == "nosniff"
-        assert headers["x-request-id"]
-        client.socket.shutdown(socket.SHUT_WR)
-        assert client.rest() == b""
+def test_a_malformed_request_gets_one_json_answer_and_the_end(talk, data, status):
+    client = talk(data + get())
+    got, headers, body = client.answer()
+    assert (got, set(json.loads(body))) == (status, {"error", "code"})
+    assert (headers["connection"], headers["cache-control"]) == ("close", "no-store")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-request-id"]
+    client.socket.shutdown(socket.SHUT_WR)
+    assert client.rest() == b""
 
 
-def test_an_answer_to_a_body_too_large_survives_the_body(serve):
-    with Client(serve(), to(b"/register", length=LARGE)) as client:
-        client.send(bytes(LARGE))
-        client.socket.shutdown(socket.SHUT_WR)
-        assert client.answer()[0] == 413
-        assert client.rest() == b""
+def test_an_answer_to_a_body_too_large_survives_the_body(talk):
+    client = talk(to(b"/register", length=LARGE))
+    client.send(bytes(LARGE))
+    client.socket.shutdown(socket.SHUT_WR)
+    assert client.status() == 413
+    assert client.rest() == b""
 
 
 @pytest.mark.parametrize(
     ("header", "body"),
     [(LENGTH % LARGE, bytes(LARGE)), (CODED, CHUNK % (LARGE, bytes(LARGE)))],
 )
-def test_a_body_that_is_ignored_may_be_large_and_a_request_follows_it(serve, header, body):
-    with Client(serve(), post(header, path=b"/beat/7")) as client:
-        client.send(body + get())
-        assert [client.answer()[0] for _ in range(2)] == [200, 200]
+def test_a_body_that_is_ignored_may_be_large_and_a_request_follows_it(talk, header, body):
+    client = talk(post(header, path=b"/beat/7"))
+    client.send(body + get())
+    assert [client.status() for _ in range(2)] == [200, 200]
 
 
-def test_pipelined_requests_are_answered_in_order_once_each(serve):
+def test_pipelined_requests_are_answered_in_order_once_each(talk):
     bodies = [str(i).encode() for i in range(50)]
     stream = b"".join(to(b"/register", length=len(body)) + body + get() for body in bodies)
-    with Client(serve(), stream + get(b"Connection: close") * 2) as client:
-        for body in bodies:
-            assert client.answer()[2] == body
-            assert client.answer()[0] == 200
-        assert client.answer()[1]["connection"] == "close"
-        assert client.rest() == b""
+    client = talk(stream + get(b"Connection: close") * 2)
+    for body in bodies:
+        assert client.body() == body
+        assert client.status() == 200
+    assert client.answer()[1]["connection"] == "close"
+    assert client.rest() == b""
 
 
 def test_requests_of_one_client_leave_others_their_turn(serve, site):
     with Client(serve(), get() * 20_000) as greedy, Client(greedy.server, get()) as modest:
-        assert modest.answer()[0] == 200
+        assert modest.status() == 200
         greedy.receive(1)
 
 
-def test_a_waiting_client_is_told_to_continue_once(serve):
-    with Client(serve(), to(b"/register", b"Expect: 100-continue", length=2)) as client:
-        assert client.answer()[0] == 100
-        client.send(b"{")
-        client.send(b"}" + get())
-        assert client.answer()[2] == b"{}"
-        assert client.answer()[0] == 200
+def test_a_waiting_client_is_told_to_continue_once(talk):
+    client = talk(to(b"/register", b"Expect: 100-continue", length=2))
+    assert client.status() == 100
+    client.send(b"{")
+    client.send(b"}" + get())
+    assert client.body() == b"{}"
+    assert client.status() == 200
 
 
-def test_head_has_the_headers_of_get_and_no_body(serve):
-    with Client(serve(), get(line=b"HEAD /healthz HTTP/1.1") + get()) as client:
-        _, of_head, _ = client.answer(with_body=False)
-        _, of_get, _ = client.answer()
-        assert of_head.keys() == of_get.keys()
-        assert of_head["content-length"] == of_get["content-length"]
+def test_head_has_the_headers_of_get_and_no_body(talk):
+    client = talk(get(line=b"HEAD /healthz HTTP/1.1") + get())
+    _, of_head, _ = client.answer(with_body=False)
+    _, of_get, _ = client.answer()
+    assert of_head.keys() == of_get.keys()
+    assert of_head["content-length"] == of_get["content-length"]
 
 
 ERRORS = [("/nowhere", 404), ("/register", 405), ("/broken", 500), ("/never", 503)]
 
 
 @pytest.mark.parametrize(("path", "status"), [*ERRORS, ("/future?broken", 500)])
-def test_an_error_of_a_route_keeps_the_connection(serve, caplog, path, status):
-    with Client(serve(), ask(path) + get()) as client:
-        got, _, body = client.answer()
-        assert got == status
-        assert set(json.loads(body)) == {"error", "code"}
-        assert b"secret" not in body
-        assert ("RuntimeError: secret detail" in caplog.text) == ("broken" in path)
-        assert client.answer()[0] == 200
+def test_an_error_of_a_route_keeps_the_connection(talk, caplog, path, status):
+    client = talk(ask(path) + get())
+    got, _, body = client.answer()
+    assert got == status
+    assert set(json.loads(body)) == {"error", "code"}
+    assert b"secret" not in body
+    assert ("RuntimeError: secret detail" in caplog.text) == ("broken" in path)
+    assert client.status() == 200
 
 
 @pytest.mark.parametrize("method", "POST PUT PATCH DELETE OPTIONS TRACE QUERY".split())
-def test_a_method_that_a_path_does_not_take_is_405_and_its_methods_are_named(serve, method):
-    with Client(serve(), get(line=f"{method} /healthz HTTP/1.1".encode())) as client:
-        status, headers, body = client.answer()
-        assert (status, headers["allow"]) == (405, "GET, HEAD")
-        assert method.encode() in body
+def test_a_method_that_a_path_does_not_take_is_405_and_its_methods_are_named(talk, method):
+    client = talk(get(line=f"{method} /healthz HTTP/1.1".encode()))
+    status, headers, body = client.answer()
+    assert (status, headers["allow"]) == (405, "GET, HEAD")
+    assert method.encode() in body
 
 
 # What a head decides before its body has come.
@@ -134,52 +134,52 @@ REFUSED = [(b"/nowhere", 404), (b"/healthz", 405), (b"/mine", 401)]
 
 @pytest.mark.parametrize("length", [len(BODY), LARGE])
 @pytest.mark.parametrize(("path", "status"), REFUSED)
-def test_a_head_is_refused_before_its_body_whatever_the_length(serve, path, status, length):
-    with Client(serve(), to(path, length=length)) as client:
-        assert client.answer()[0] == status
+def test_a_head_is_refused_before_its_body_whatever_the_length(talk, path, status, length):
+    client = talk(to(path, length=length))
+    assert client.status() == status
 
 
 @pytest.mark.parametrize(
     ("head", "body"), [(to(b"/mine"), BODY), (chunked(b"", b"/x"), CHUNK % (len(BODY), BODY))]
 )
-def test_a_refused_body_that_has_come_in_part_or_whole_is_left_out(serve, head, body):
-    with Client(serve(), head + body + get() + head + body[:7]) as client:
-        refused, good, again = [client.answer()[0] for _ in range(3)]
-        assert (refused >= 400, good, again) == (True, 200, refused)
-        client.send(body[7:] + get())
-        assert client.answer()[0] == 200
+def test_a_refused_body_that_has_come_in_part_or_whole_is_left_out(talk, head, body):
+    client = talk(head + body + get() + head + body[:7])
+    refused, good, again = [client.status() for _ in range(3)]
+    assert (refused >= 400, good, again) == (True, 200, refused)
+    client.send(body[7:] + get())
+    assert client.status() == 200
 
 
-def test_who_asks_before_sending_a_body_is_refused_for_good(serve):
+def test_who_asks_before_sending_a_body_is_refused_for_good(talk):
     """It can't be known whether the body or another request follows."""
-    with Client(serve(), to(b"/mine", b"Expect: 100-continue")) as client:
-        got, headers, _ = client.answer()
-        assert (got, headers["connection"]) == (401, "close")
-        client.socket.shutdown(socket.SHUT_WR)
-        assert client.rest() == b""
+    client = talk(to(b"/mine", b"Expect: 100-continue"))
+    got, headers, _ = client.answer()
+    assert (got, headers["connection"]) == (401, "close")
+    client.socket.shutdown(socket.SHUT_WR)
+    assert client.rest() == b""
 
 
-def test_a_body_that_was_left_out_and_never_comes_gets_no_second_answer(serve):
-    with Client(serve(HttpLimits(body_seconds=0.3)), to(b"/nowhere") + BODY[:10]) as client:
-        assert client.answer()[0] == 404
-        assert client.rest() == b""
+def test_a_body_that_was_left_out_and_never_comes_gets_no_second_answer(talk):
+    client = talk(to(b"/nowhere") + BODY[:10], HttpLimits(body_seconds=0.3))
+    assert client.status() == 404
+    assert client.rest() == b""
 
 
-def test_a_key_that_is_revoked_while_its_body_comes_opens_nothing(serve, site):
+def test_a_key_that_is_revoked_while_its_body_comes_opens_nothing(talk, site):
     head = to(b"/mine", b"Expect: 100-continue", b"Authorization: a")
-    with Client(serve(), head) as client:
-        assert client.answer()[0] == 100
-        site.guard.revoked.add("a")
-        client.send(BODY + get())
-        assert client.answer()[0] == 401
-        assert client.answer()[0] == 200
+    client = talk(head)
+    assert client.status() == 100
+    site.guard.revoked.add("a")
+    client.send(BODY + get())
+    assert client.status() == 401
+    assert client.status() == 200
 
 
 def test_a_body_too_large_hides_no_key_that_is_unknown(serve, site):
     site.guard.revoked.add("a")
     for name, status in ((b"a", 401), (b"b", 413)):
         with Client(serve(), to(b"/mine", b"Authorization: " + name, length=LARGE)) as client:
-            assert client.answer()[0] == status
+            assert client.status() == status
 
 
 # Deadlines.
@@ -188,110 +188,107 @@ TRICKLES = [(b"GET / HTTP/1.1\r\n", b"A: b\r\n"), (to(b"/register"), b"x")]
 
 
 @pytest.mark.parametrize(("begin", "drop"), [*TRICKLES, (chunked(b""), b"1\r\nx\r\n")])
-def test_a_trickled_request_is_ended_by_its_deadline(serve, begin, drop):
-    with Client(serve(BRIEF), begin) as client:
-        client.socket.settimeout(0.05)
-        for _ in range(200):
-            with contextlib.suppress(OSError):
-                client.send(drop)
-            with contextlib.suppress(TimeoutError):
-                assert client.answer()[0] == 408
-                return
+def test_a_trickled_request_is_ended_by_its_deadline(talk, begin, drop):
+    client = talk(begin, BRIEF)
+    client.socket.settimeout(0.05)
+    for _ in range(200):
+        with contextlib.suppress(OSError):
+            client.send(drop)
+        with contextlib.suppress(TimeoutError):
+            assert client.status() == 408
+            return
     pytest.fail("the server waits on")
 
 
 @pytest.mark.parametrize("data", [b"", get()])
-def test_an_idle_connection_is_closed_in_silence(serve, data):
-    with Client(serve(BRIEF), data) as client:
-        if data:
-            assert client.answer()[0] == 200
-        assert client.rest() == b""
+def test_an_idle_connection_is_closed_in_silence(talk, data):
+    client = talk(data, BRIEF)
+    if data:
+        assert client.status() == 200
+    assert client.rest() == b""
 
 
 def test_an_idle_connection_of_a_trusted_proxy_lives_longer(serve):
     server = serve(BRIEF, trusted_proxies=[ip_network("127.0.0.2")])
     with Client(server, get(), address="127.0.0.2") as proxy, Client(server, get()) as other:
-        assert proxy.answer()[0] == other.answer()[0] == 200
+        assert proxy.status() == other.status() == 200
         assert other.rest() == b""
         proxy.send(get())
-        assert proxy.answer()[0] == 200
+        assert proxy.status() == 200
 
 
 def test_a_client_that_keeps_its_side_open_after_the_last_answer_is_closed(serve):
     server = serve(BRIEF)
     head = get(b"Connection: close", line=b"GET /checks/7 HTTP/1.1")
     with Client(server, head + get()) as client:
-        assert client.answer()[0] == 200
+        assert client.status() == 200
         wait_until(lambda: server.connections == 0)
 
 
 def test_a_client_that_does_not_read_is_cut_off(serve):
     server = serve(BRIEF)
     with Client(server, ask("/big")) as client, Client(server, get()) as other:
-        assert other.answer()[0] == 200
+        assert other.status() == 200
         wait_until(lambda: server.connections == 0)
         with contextlib.suppress(ConnectionResetError):
             assert len(client.rest()) < len(BIG)
 
 
-def test_a_client_that_reads_slowly_gets_its_answer_whole(serve):
-    with Client(serve(BRIEF), ask("/big") + get(), receive_bytes=65536) as client:
-        for part in range(1, 9):
-            client.receive(part * len(BIG) // 8)
-            threading.Event().wait(0.15)
-        assert client.answer()[2] == BIG
-        assert client.answer()[0] == 200
+def test_a_client_that_reads_slowly_gets_its_answer_whole(serve, connect):
+    client = connect(serve(BRIEF), ask("/big") + get(), receive_bytes=65536)
+    for part in range(1, 9):
+        client.receive(part * len(BIG) // 8)
+        threading.Event().wait(0.15)
+    assert client.body() == BIG
+    assert client.status() == 200
 
 
 # Threads.
 
 
-def test_quick_routes_answer_while_every_thread_is_held(serve, site):
+def test_quick_routes_answer_while_every_thread_is_held(serve, site, connect):
     server = serve(threads=1)
-    with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(Client(server, ask("/held"))) for _ in range(5)]
-        assert site.is_entered()
-        assert stack.enter_context(Client(server, get())).answer()[0] == 200
-        site.let_go.set()
-        assert [client.answer()[2] for client in held] == [b"held"] * 5
+    held = [connect(server, ask("/held")) for _ in range(5)]
+    assert site.is_entered()
+    assert connect(server, get()).status() == 200
+    site.let_go.set()
+    assert [client.body() for client in held] == [b"held"] * 5
 
 
-def test_one_client_leaves_threads_to_others(serve, site):
+def test_one_client_leaves_threads_to_others(serve, site, connect):
     server = serve()
-    with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(Client(server, ask("/held"))) for _ in range(8)]
-        assert site.is_entered()
-        other = stack.enter_context(Client(server, ask("/checks/7"), address="127.0.0.2"))
-        assert other.answer()[0] == 200
-        site.let_go.set()
-        assert [client.answer()[2] for client in held] == [b"held"] * 8
+    held = [connect(server, ask("/held")) for _ in range(8)]
+    assert site.is_entered()
+    assert connect(server, ask("/checks/7"), address="127.0.0.2").status() == 200
+    site.let_go.set()
+    assert [client.body() for client in held] == [b"held"] * 8
 
 
 def test_the_answer_of_a_future_needs_no_thread(serve, site):
     server = serve(threads=0)
     with Client(server, ask("/future") * 3) as client:
-        assert [client.answer()[2] for _ in range(3)] == [b"later"] * 3
+        assert [client.body() for _ in range(3)] == [b"later"] * 3
 
 
-def test_what_follows_a_request_at_work_waits_for_its_answer(serve, site):
-    with Client(serve(), ask("/held")) as client:
-        assert site.is_entered()
-        client.send(get() * 3)
-        client.socket.shutdown(socket.SHUT_WR)
-        site.let_go.set()
-        assert client.answer()[2] == b"held"
-        assert [client.answer()[0] for _ in range(3)] == [200] * 3
-        assert client.rest() == b""
+def test_what_follows_a_request_at_work_waits_for_its_answer(talk, site):
+    client = talk(ask("/held"))
+    assert site.is_entered()
+    client.send(get() * 3)
+    client.socket.shutdown(socket.SHUT_WR)
+    site.let_go.set()
+    assert client.body() == b"held"
+    assert [client.status() for _ in range(3)] == [200] * 3
+    assert client.rest() == b""
 
 
-def test_the_last_answer_arrives_whole_though_more_was_sent_than_is_read(serve, site):
+def test_the_last_answer_arrives_whole_though_more_was_sent_than_is_read(talk, site):
     head = get(b"Connection: close", line=b"GET /held-big HTTP/1.1")
-    with Client(serve(), head) as client:
-        assert site.is_entered()
-        client.send(b"\r\n")
-        site.let_go.set()
-        assert client.answer()[2] == BIG
-        assert client.rest() == b""
+    client = talk(head)
+    assert site.is_entered()
+    client.send(b"\r\n")
+    site.let_go.set()
+    assert client.body() == BIG
+    assert client.rest() == b""
 
 
 def test_it_is_a_threading_http_server(site):
@@ -302,13 +299,13 @@ def test_it_is_a_threading_http_server(site):
 # Who asked, and what is told of it.
 
 
-def test_the_forwarded_client_counts_from_a_trusted_proxy_only(serve):
+def test_the_forwarded_client_counts_from_a_trusted_proxy_only(talk):
     forwarded = get(b"X-Forwarded-For: 2001:db8::9")
-    with Client(serve(), forwarded) as client:
-        assert json.loads(client.answer()[2])["client"] == "127.0.0.1"
-    with Client(serve(trusted_proxies=[ip_network("127.0.0.0/8")]), forwarded) as client:
-        told = json.loads(client.answer()[2])
-        assert told == {"client": "2001:db8::9", "network": "2001:db8::/64"}
+    client = talk(forwarded)
+    assert json.loads(client.body())["client"] == "127.0.0.1"
+    client = talk(forwarded, trusted_proxies=[ip_network("127.0.0.0/8")])
+    told = json.loads(client.body())
+    assert told == {"client": "2001:db8::9", "network": "2001:db8::/64"}
 
 
 def test_every_answer_is_logged_and_observed(serve):
@@ -353,4 +350,4 @@ def test_an_ipv6_host_is_served(serve):
     server = serve(host="::1")
     assert re.fullmatch(r"http://\[::1\]:\d+", server.url)
     with Client(server, get()) as client:
-        assert json.loads(client.answer()[2])["client"] == "::1"
+        assert json.loads(client.body())["client"] == "::1"

@@ -63,7 +63,7 @@ def assert_last_answer(client):
 def test_a_client_that_has_connected_may_ask_for_some_seconds(start, clock, begun, seconds):
     server = start()
     with Client(server, get()) as idle, Client(server, begun) as client:
-        assert idle.answer()[0] == 200
+        assert idle.status() == 200
         wait_until(lambda: server.connections == 2)
         wait_until_all_is_read(server)
         begin_stop(server)
@@ -88,27 +88,34 @@ def test_a_client_that_does_not_ask_is_closed_then(start, clock, site, begun):
     assert has_ended(server)
 
 
-def test_clients_that_were_not_accepted_before_a_stop_are_answered(start, site):
+@pytest.fixture
+def hold(start, site, connect):
+    """A server whose loop is held, and the client that holds it."""
     server = start()
-    with Client(server, ask("/held-in-loop")) as holder, contextlib.ExitStack() as stack:
-        assert site.is_entered()
-        silent = stack.enter_context(Client(server))
-        asking = [stack.enter_context(Client(server, get())) for _ in range(MANY)]
-        assert server.connections == 1
-        server.shutdown()
-        site.let_go.set()
-        for client in (holder, *asking):
-            assert client.answer()[0] == 200
-            assert client.rest() == b""
-        silent.send(get())
-        assert_last_answer(silent)
+    holder = connect(server, ask("/held-in-loop"))
+    assert site.is_entered()
+    return server, holder
+
+
+def test_clients_that_were_not_accepted_before_a_stop_are_answered(hold, site, connect):
+    server, holder = hold
+    silent = connect(server)
+    asking = [connect(server, get()) for _ in range(MANY)]
+    assert server.connections == 1
+    server.shutdown()
+    site.let_go.set()
+    for client in (holder, *asking):
+        assert client.status() == 200
+        assert client.rest() == b""
+    silent.send(get())
+    assert_last_answer(silent)
 
 
 def test_a_client_that_leaves_the_queue_keeps_no_other_from_being_accepted(
-    start, site, monkeypatch
+    hold, site, connect, monkeypatch
 ):
     """Some systems report such a client by an error of `accept`."""
-    server = start()
+    server, holder = hold
     accept = socket.socket.accept
     troubles = [ConnectionAbortedError()]
 
@@ -117,28 +124,25 @@ def test_a_client_that_leaves_the_queue_keeps_no_other_from_being_accepted(
             raise troubles.pop()
         return accept(listener)
 
-    with Client(server, ask("/held-in-loop")) as holder, contextlib.ExitStack() as stack:
-        assert site.is_entered()
-        monkeypatch.setattr(socket.socket, "accept", accept_in_the_end)
-        clients = [stack.enter_context(Client(server, get())) for _ in range(64)]
-        server.shutdown()
-        site.let_go.set()
-        assert [client.answer()[0] for client in (holder, *clients)] == [200] * 65
-        assert troubles == []
+    monkeypatch.setattr(socket.socket, "accept", accept_in_the_end)
+    clients = [connect(server, get()) for _ in range(64)]
+    server.shutdown()
+    site.let_go.set()
+    assert [client.status() for client in (holder, *clients)] == [200] * 65
+    assert troubles == []
 
 
-def test_what_kept_connections_have_sent_before_a_stop_is_answered(start, site):
+def test_what_kept_connections_have_sent_before_a_stop_is_answered(start, site, connect):
     server = start()
-    with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(Client(server, get())) for _ in range(50)]
-        assert {client.answer()[0] for client in clients} == {200}
-        holder = stack.enter_context(Client(server, ask("/held-in-loop")))
-        assert site.is_entered()
-        for client in clients:
-            client.send(get())
-        server.shutdown()
-        site.let_go.set()
-        assert [client.answer()[0] for client in (holder, *clients)] == [200] * 51
+    clients = [connect(server, get()) for _ in range(50)]
+    assert {client.status() for client in clients} == {200}
+    holder = connect(server, ask("/held-in-loop"))
+    assert site.is_entered()
+    for client in clients:
+        client.send(get())
+    server.shutdown()
+    site.let_go.set()
+    assert [client.status() for client in (holder, *clients)] == [200] * 51
 
 
 @pytest.mark.parametrize("path", ["/held", "/big"])
@@ -163,7 +167,7 @@ def test_a_body_that_has_begun_to_come_is_waited_for(start, clock):
         begin_stop(server)
         clock.pass_in(server, ASK_SECONDS)
         sending.send(b"kay")
-        assert sending.answer()[2] == b"okay"
+        assert sending.body() == b"okay"
         assert sending.rest() == b""
     assert has_ended(server)
 
@@ -173,6 +177,6 @@ def test_a_large_answer_that_a_stop_finds_half_sent_ends_its_connection(start):
     with Client(server, ask("/big"), receive_bytes=65536) as reading:
         reading.receive(1)
         begin_stop(server)
-        assert reading.answer()[2] == BIG
+        assert reading.body() == BIG
         assert reading.rest() == b""
     assert has_ended(server)
