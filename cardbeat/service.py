@@ -26,7 +26,7 @@ from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.tidy import Tidy
-from cardbeat.host import certificates, service_manager
+from cardbeat.host import surroundings
 from cardbeat.host.descriptors import shares
 from cardbeat.host.ownership import CARDS
 from cardbeat.host.system import on_stop_signals, wake_on_signals
@@ -184,12 +184,12 @@ class Service:
             self.painter.start()
         except Exception:
             log.exception("a part could not be loaded")
-        if certificates.trusted() is None:
-            log.warning("%s", certificates.NONE_TRUSTED)
+        if not surroundings.trusts_some():
+            log.warning("%s", surroundings.NONE_TRUSTED)
 
     def _signs_of_life(self) -> BackgroundThread | None:
         """What tells a service manager that the service is well, if that asks for it."""
-        seconds = service_manager.seconds_between_signs()
+        seconds = surroundings.seconds_between_signs()
         if not seconds:
             return None
         return BackgroundThread("signs of life", partial(self._give_sign, seconds), seconds)
@@ -201,7 +201,7 @@ class Service:
         # A loop that hangs gives no sign.
         if answered.wait(seconds):
             self.health.check()
-            service_manager.tell("WATCHDOG=1")
+            surroundings.tell_manager("WATCHDOG=1")
 
     def run(self) -> bool:
         """Serve until SIGTERM or SIGINT, then stop all parts. Returns whether all have ended.
@@ -222,7 +222,7 @@ class Service:
             also = " and PostgreSQL" if self.database.fence else ""
             served = "cardbeat %s serves %s, its data is in %s%s"
             log.info(served, __version__, self.server.url, where, also)
-            service_manager.tell("READY=1")
+            surroundings.tell_manager("READY=1")
             self.server.serve_forever()
         finally:
             wake_on_signals(None)
@@ -234,7 +234,7 @@ class Service:
         """Stop; a second signal ends the process at once. What was acknowledged is on disk."""
         if self._stop_by != inf:
             os._exit(0)
-        service_manager.tell("STOPPING=1")
+        surroundings.tell_manager("STOPPING=1")
         self._stop_by = time.monotonic() + self._config.http.stop_seconds
         # Running posts and the last requests end at the same time, not one after the other.
         self.server.loop.call_soon(self.delivery.begin_stop)

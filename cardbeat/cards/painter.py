@@ -19,7 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import cardbeat
-from cardbeat.host.system import STOP_SIGNALS, kill_first
+from cardbeat.host.system import STOP_SIGNALS
 
 if TYPE_CHECKING:
     from cardbeat.cards.drawing.render import Drawing, Renderer
@@ -126,9 +126,7 @@ def _started(accent: str | None) -> Any:
     command = (sys.executable, "-ISc", _WORK, accent or "", *map(os.path.abspath, places))
     pipe = subprocess.PIPE
     environment = ALLOCATOR | dict(os.environ)
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)  # noqa: S603
-    kill_first(process.pid)
-    return process
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)  # noqa: S603
 
 
 def work() -> None:

@@ -1,108 +1,158 @@
-"""Makes the checks of a key what a file declares, by name. A second run changes nothing."""
+"""Makes the checks of a key what a TOML file declares, by name. A second run changes nothing.
 
+1. `load` reads the file.
+2. `steps` compares it with the checks that are there.
+3. `perform` does one step.
+"""
+
+import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
 
-from cardbeat.client.api import Api, CheckJson, Refused
-from cardbeat.client.declared import Declarations, Declared
-from cardbeat.errors import StartupError
+from cardbeat.client.api import Api, CheckJson, path_of, with_texts
+from cardbeat.errors import Invalid, StartupError
+from cardbeat.files import read_toml
+from cardbeat.heartbeat.alerts.target import refused_url
+from cardbeat.heartbeat.check import validated
 
-_CONFLICTS: Final = {404: "deleted it", 409: "changed it", 412: "changed it"}
-"""What somebody else did since the checks were listed, by the status of the answer."""
+Declared = dict[str, Any]
+"""One check of the file: the fields that it or `[defaults]` names."""
+Step = tuple[str, CheckJson, Declared]
+"""A deed, the check as it is (of a new one the name alone), and the values that it gets."""
+
+CREATED: Final = "created"
+CHANGED: Final = "changed"
+DELETED: Final = "deleted"
+
+_UNIT_SECONDS: Final = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
+_DURATION: Final = re.compile("(?=.)" + "".join(f"([0-9]{{1,9}}{unit})?" for unit in _UNIT_SECONDS))
+_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
-class Plan(NamedTuple):
-    """What is to be done: the checks to create, to change with their declarations, to delete."""
+def load(path: Path) -> tuple[dict[str, Declared], dict[str, str]]:
+    """The checks of a file by their names, and the old names of renamed ones by their new ones.
 
-    create: list[Declared]
-    change: list[tuple[CheckJson, Declared]]
-    delete: list[CheckJson]
-    unchanged: list[CheckJson]
-
-
-@dataclass
-class Applied:
-    """The checks by what was done with them, and a sentence for each conflict with others.
-
-    `failed` says why the rest was not done.
+    Raises `StartupError` for a file that can't be read or has errors. The shortest period of the
+    key's tier is known to the server alone.
     """
+    content = read_toml(path)
+    defaults = content.pop("defaults", {})
+    tables = content.pop("check", [])
+    are_lists = isinstance(tables, list) and all(isinstance(it, dict) for it in [defaults, *tables])
+    if content or not are_lists:
+        raise StartupError(f"{path}: there must be tables [[check]] and [defaults], nothing else")
+    checks: dict[str, Declared] = {}
+    renamed: dict[str, str] = {}
+    names: list[str] = []
+    for number, table in enumerate(tables, 1):
+        try:
+            values = {field: plain(field, value) for field, value in {**defaults, **table}.items()}
+            was = values.pop("was", None)
+            settings = validated(values, 1, partial(refused_url, allow_private=True))._asdict()
+            if was is not None and not (isinstance(was, str) and was.strip()):
+                raise _invalid("The field was must be the old name of the check.")
+        except Invalid as invalid:
+            raise StartupError(f"{path}, check {number}: {invalid.sentence}") from None
+        name = settings["name"]
+        names.append(name)
+        checks[name] = {field: value for field, value in settings.items() if field in values}
+        if was:
+            renamed[name] = was.strip()
+            names.append(renamed[name])
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise StartupError(
+                f"{path}: {name!r} stands there twice, as the name of a check or was"
+            )
+    return checks, renamed
 
-    created: list[CheckJson] = field(default_factory=list)
-    changed: list[CheckJson] = field(default_factory=list)
-    deleted: list[CheckJson] = field(default_factory=list)
-    unchanged: list[CheckJson] = field(default_factory=list)
-    conflicts: list[str] = field(default_factory=list)
-    failed: str | None = None
+
+def plain(field: str, value: Any) -> Any:
+    """A value of the file as the API takes it: a duration in seconds, a URL from the environment.
+
+    `"1h30m"` is 5400, `"$CHAT"` the variable CHAT. An empty text is None for what a check may lack,
+    because TOML has no null to override one in `[defaults]`. Raises `Invalid`.
+    """
+    if value == "" and field in ("webhook_url", "repeat_seconds"):
+        return None
+    if isinstance(value, str) and field.endswith("_seconds"):
+        return seconds_of(field, value)
+    variable = field == "webhook_url" and _VARIABLE.fullmatch(str(value))
+    if not variable:
+        return value
+    url = os.environ.get(variable[1], "").strip()
+    if not url:
+        raise _invalid(f"The environment has no variable {variable[1]} for {field}.")
+    return url
 
 
-def plan(present: Sequence[CheckJson], declared: Declarations, *, prune: bool) -> Plan:
+def seconds_of(field: str, duration: str) -> int:
+    """The seconds of a duration such as `1h30m`. Raises `Invalid` for another text."""
+    found = _DURATION.fullmatch(duration)
+    if not found:
+        raise _invalid(f'The field {field} must be seconds, or a duration such as "1d" or "1h30m".')
+    seconds = 0
+    for part in filter(None, found.groups()):
+        seconds += int(part[:-1]) * _UNIT_SECONDS[part[-1]]
+    return seconds
+
+
+def _invalid(sentence: str) -> Invalid:
+    return Invalid("invalid_field", sentence)
+
+
+def steps(
+    present: list[CheckJson], checks: dict[str, Declared], renamed: dict[str, str], *, prune: bool
+) -> list[Step]:
     """The steps from the present checks to the declared ones. Without `prune`, others stay.
 
-    Raises `StartupError` if several checks have one of the declared names, or if one has the new
-    name and another one the old name.
+    Deletions come before creations: they make room under the limit of the key's tier. Raises
+    `StartupError` if several checks have one of the declared names, or an old name of one.
     """
-    names = declared.checks.keys() | declared.renamed.values()
-    for name, number in Counter(check["name"] for check in present).items():
-        if number > 1 and name in names:
-            found = f"the server has {number} checks named {name!r}"
-            raise StartupError(f"{found}; rename or delete all of them but one")
-    known = {check["name"]: check for check in present}
-    for name, was in declared.renamed.items():
-        if name in known and was in known:
-            found = f"the server has {name!r} and also {was!r}, its old name"
-            raise StartupError(f"{found}; delete one of them, or leave out was")
-        if was in known:
-            known[name] = known.pop(was)
-    planned = Plan([], [], [], [])
-    for name, wanted in declared.checks.items():
-        check = known.get(name)
-        if check is None:
-            planned.create.append(wanted)
-        elif differences(check, wanted):
-            planned.change.append((check, wanted))
+    new_names = {was: name for name, was in renamed.items()}
+    known: dict[str, CheckJson] = {}
+    others: list[CheckJson] = []
+    for check in present:
+        name = new_names.get(check["name"], check["name"])
+        if name not in checks:
+            others.append(check)
+        elif name in known:
+            found = f"the server has two checks named {name!r}, or as it was named before"
+            raise StartupError(f"{found}; rename or delete one of them")
         else:
-            planned.unchanged.append(check)
+            known[name] = check
+    planned: list[Step] = []
+    new: list[Step] = []
+    for name, wanted in checks.items():
+        if name not in known:
+            new.append((CREATED, {"name": name}, wanted))
+            continue
+        check = known[name]
+        changes = {field: value for field, value in wanted.items() if check.get(field) != value}
+        if changes:
+            planned.append((CHANGED, check, changes))
     if prune:
-        planned.delete.extend(check for check in present if check["name"] not in names)
-    return planned
+        planned += [(DELETED, check, {}) for check in others]
+    return planned + new
 
 
-def differences(check: CheckJson, wanted: Declared) -> Declared:
-    """The declared values of the fields in which a check differs."""
-    return {name: value for name, value in wanted.items() if check.get(name) != value}
+def perform(api: Api, step: Step) -> str:
+    """Do a step, and return what a person should know of it. A check that others change stays so.
 
-
-def perform(api: Api, planned: Plan) -> Applied:
-    """Do the steps, until one fails. A check that was changed since it was listed stays so."""
-    done = Applied(unchanged=planned.unchanged)
-    try:
-        for check, wanted in planned.change:
-            with _conflicts_noted(done, check["name"]):
-                done.changed.append(api.change(check, differences(check, wanted)))
-        # Deletions come before creations: they make room under the limit of the key's tier.
-        for check in planned.delete:
-            with _conflicts_noted(done, check["name"]):
-                if api.delete(check):
-                    done.deleted.append(check)
-        for wanted in planned.create:
-            with _conflicts_noted(done, wanted["name"]):
-                done.created.append(api.create(wanted))
-    except StartupError as error:
-        done.failed = str(error)
-    return done
-
-
-@contextmanager
-def _conflicts_noted(done: Applied, name: str) -> Iterator[None]:
-    """Note a conflict over the check of this name. Any other error is raised with the name."""
-    try:
-        yield
-    except StartupError as error:
-        conflict = _CONFLICTS.get(error.status) if isinstance(error, Refused) else None
-        if conflict is None:
-            raise StartupError(f"{name}: {error}") from None
-        told = f"{name}: somebody else {conflict} at the same time"
-        done.conflicts.append(f"{told}, it stays so; run apply again")
+    Then, as for each error of the server, it raises `Refused`.
+    """
+    deed, check, values = step
+    if deed == CREATED:
+        made = with_texts(api.ask("POST", "/checks", values).get("check"), "ping_url")
+        return str(made["ping_url"])
+    if deed == DELETED:
+        api.ask("DELETE", path_of(check), version=check.get("version"))
+        return ""
+    api.ask("PATCH", path_of(check), values, check.get("version"))
+    shown = {name: f"{check.get(name)} -> {value}" for name, value in values.items()}
+    if "webhook_url" in values:
+        shown["webhook_url"] = "changed"
+    return ", ".join(f"{name} {change}" for name, change in shown.items())

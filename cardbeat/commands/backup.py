@@ -5,23 +5,14 @@ from argparse import Namespace
 from cardbeat.commands.options import DATA, Parser, command, database_url, file_path, tell
 from cardbeat.database.sqlite.copies import back_up
 from cardbeat.errors import StartupError
-from cardbeat.host.output import tell_if_slow
 from cardbeat.host.stopping import stop_signals_noted
 from cardbeat.host.system import keep_files_private
 
 
 def parser() -> Parser:
-    about = (
-        "Copy the database to a file, as of one moment, also while it is being served.\n"
-        "If restore would refuse the copy, FILE stays as it was."
-    )
-    made = command("backup", about, DATA)
-    made.add_argument(
-        "file",
-        metavar="FILE",
-        type=file_path,
-        help="written whole or not at all; replaced if there",
-    )
+    note = "If restore would refuse the copy, FILE stays as it was."
+    made = command("backup", "Copy the database, also while it is served.", DATA, note=note)
+    made.add_argument("file", metavar="FILE", type=file_path, help="replaced if there")
     return made
 
 
@@ -32,9 +23,7 @@ def run(given: Namespace) -> int:
             "backup copies the file of a data folder only"
             "; back up a PostgreSQL database with pg_dump"
         )
-    outcome = f"{given.file} was not written"
-    doing = "copying and checking the database"
-    with stop_signals_noted(outcome) as require_going, tell_if_slow(doing):
+    with stop_signals_noted(f"{given.file} was not written") as require_going:
         back_up(given.data, given.file, require_going)
-    tell(given, {"file": str(given.file), "bytes": given.file.stat().st_size}, ())
+    tell(given, {"file": str(given.file), "bytes": given.file.stat().st_size})
     return 0

@@ -1,15 +1,15 @@
 """The command `card`: draws a card into a file, without a server."""
 
 import os
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from pathlib import Path
 
 from cardbeat.cards.request import LOOKS, card_from
-from cardbeat.commands.options import ACCENT, Parser, command, file_path, tell
+from cardbeat.commands.options import ACCENT, Parser, command, tell
 from cardbeat.errors import StartupError, refusals_as_startup_errors
-from cardbeat.host import pillow
 from cardbeat.host.output import complain, say
 from cardbeat.host.staging import written_whole
+from cardbeat.host.surroundings import require_pillow
 from cardbeat.host.system import UNSHAPED
 
 _TEXTS = {
@@ -23,17 +23,12 @@ _TEXTS = {
 
 def parser() -> Parser:
     made = command("card", "Draw a card into a PNG file.")
-    made.add_argument("--title", metavar="TEXT", required=True, help="the large text")
+    add = made.add_argument
+    add("--title", metavar="TEXT", required=True, help="the large text")
     for name, what in _TEXTS.items():
-        made.add_argument(f"--{name}", metavar="TEXT", default="", help=what)
+        add(f"--{name}", metavar="TEXT", default="", help=what)
     add_look(made)
-    made.add_argument(
-        "--output",
-        metavar="FILE",
-        required=True,
-        type=_png_path,
-        help="ends with .png; - is standard output",
-    )
+    add("--output", metavar="FILE", required=True, help="- is standard output")
     return made
 
 
@@ -47,28 +42,17 @@ def add_look(parser: Parser) -> None:
     ACCENT.add_to(parser)
 
 
-def _png_path(text: str) -> Path | None:
-    """The path of the file; None for standard output."""
-    path = None if text == "-" else file_path(text)
-    if path and path.suffix.lower() != ".png":
-        raise ArgumentTypeError("must end with .png, or be - for standard output")
-    return path
-
-
 def run(given: Namespace) -> int:
-    if given.output is None and given.json:
-        raise StartupError("--json prints to standard output, where the card goes; name a file")
     with refusals_as_startup_errors():
         card = card_from(vars(given))
-    pillow.require()
-    from cardbeat.cards.drawing.layout import HEIGHT, WIDTH  # noqa: PLC0415
+    require_pillow()
     from cardbeat.cards.drawing.render import Renderer  # noqa: PLC0415
     from cardbeat.typeset.faces.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
     drawing = Renderer(Fonts(), given.accent).render(card)
     if drawing.unshaped:
         complain(UNSHAPED)
-    if given.output is None:
+    if given.output == "-":
         say(drawing.png)
         return 0
     place = Path(os.path.realpath(given.output))
@@ -77,7 +61,6 @@ def run(given: Namespace) -> int:
             file.write(drawing.png)
     except OSError as error:
         raise StartupError(f"can't write {given.output}: {error.strerror}") from None
-    size = {"width": WIDTH, "height": HEIGHT, "bytes": len(drawing.png)}
-    lack = {"missing_glyphs": drawing.missing_glyphs}
-    tell(given, {"output": str(given.output), **size, **lack}, ())
+    lack = drawing.missing_glyphs
+    tell(given, {"output": given.output, "bytes": len(drawing.png), "missing_glyphs": lack})
     return 0

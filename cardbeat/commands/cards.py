@@ -3,14 +3,14 @@
 1. Read the pages of a folder, or the lines of a file, into cards by their places.
 2. Draw those that are not there yet, on all cores.
 3. With `--write-tags` name each card in its page.
-4. Look what networks will not see of the pages, and which cards no page has.
+4. Look what networks will not see of the pages, and which cards no page needs.
 
 What fails for one page or card is told at once, and the others go on.
 """
 
 import os
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
@@ -19,9 +19,9 @@ from cardbeat.cards.request import card_from
 from cardbeat.commands.card import add_look
 from cardbeat.commands.options import Parser, base_url, command, file_path, tell
 from cardbeat.errors import StartupError, refusals_as_startup_errors
-from cardbeat.host import pillow
 from cardbeat.host.output import complain, show_progress
 from cardbeat.host.stopping import stop_signals_noted
+from cardbeat.host.surroundings import require_pillow
 from cardbeat.host.system import UNSHAPED
 
 if TYPE_CHECKING:
@@ -29,50 +29,37 @@ if TYPE_CHECKING:
     from cardbeat.site.source import Source
 
 NAMED: Final = 5
-"""So many pages or cards are named in a line of the summary."""
+"""So many pages or cards of a kind are printed without `--json`."""
+KINDS: Final = (
+    "drawn",
+    "unchanged",  # cards, and files that are none in the place of one
+    "tagged",
+    "failed",  # sentences
+    "without_title",  # pages, which have no card
+    "replaced",  # files that are no cards in the place of one, which stay
+    "unused",  # cards whose page or line is gone
+    "other_card",  # pages that name the card of another page
+    "relative_image",  # pages whose og:image is no whole URL, which networks do not fetch
+    "empty_image",
+    "twitter_card",  # pages with another one than summary_large_image, which X may show small
+    "late_tags",  # pages whose og:image is past 32 KiB, where Slack does not look
+)
 _NOTE: Final = """\
 SOURCE is a folder of built HTML, or a file with a JSON object in each line: the
-fields of /og, and output, the PNG's path in DIR. A page a/index.html has the
-card a.png. What would be the same is not drawn again; your own PNGs stay."""
+fields of /og, and output, the PNG's path in DIR."""
 
-LISTED: Final = {
-    "without_title": "pages without a title, which have no card",
-    "missing_glyphs": "cards with characters that no font has, or that can't be shaped here",
-    "replaced": "files that are not cards, in the place of one, which stay; "
-    "remove it to have the card drawn",
-    "other_card": "pages whose image tags are those of another card; "
-    "if they should not, remove the tags, and run it again",
-    "relative_image": "pages whose og:image is no whole URL, which networks do not fetch",
-    "empty_image": "pages with an empty og:image",
-    "twitter_card": "pages with another twitter:card than summary_large_image, "
-    "which X may show small",
-    "late_tags": "pages whose og:image is past 32 KiB, where Slack does not look",
-    "unused": "cards whose page or line is gone, which --prune removes",
-    "removed": "removed cards whose page or line is gone",
-}
-"""What a summary lists, cards by their places and pages by their paths, and how it is printed."""
+Summary = dict[str, list[str]]
+"""The cards and pages of each kind."""
 
 
 def parser() -> Parser:
     made = command("cards", "Draw the cards of a whole site, or of a list.", note=_NOTE)
     add = made.add_argument
-    add(
-        "source",
-        metavar="SOURCE",
-        type=file_path,
-        help="folder of built HTML, or file of JSON lines",
-    )
+    add("source", metavar="SOURCE", type=file_path, help="built HTML, or JSON lines")
     add("--output", metavar="DIR", required=True, type=file_path, help="folder of the cards")
     add_look(made)
-    add(
-        "--base-url",
-        metavar="URL",
-        dest="site",
-        type=base_url,
-        help="the site's; its host is the cards' domain [none]",
-    )
+    add("--base-url", metavar="URL", dest="site", type=base_url, help="the site's [none]")
     add("--write-tags", action="store_true", help="name the card in each page without og:image")
-    add("--prune", action="store_true", help="remove cards whose page or line is gone")
     return made
 
 
@@ -84,8 +71,8 @@ def run(given: Namespace) -> int:
     if given.write_tags and not (given.site and not given.source.is_file()):
         needs = "needs --base-url, the site's URL, and as SOURCE a folder of built HTML"
         raise StartupError(f"--write-tags {needs}")
-    pillow.require()
-    told = Summary()
+    require_pillow()
+    told: Summary = {kind: [] for kind in KINDS}
     stopped = "the cards drawn so far are kept, run it again for the others"
     with stop_signals_noted(stopped, at_once=True):
         source = _read(given, usual)
@@ -93,8 +80,9 @@ def run(given: Namespace) -> int:
             _do(given, source, told)
         except OSError as error:
             raise StartupError(f"can't write to {given.output}: {error.strerror}") from None
-    tell(given, {**told.counts, **told.lists}, told.lines())
-    return 1 if told.counts["failed"] else 0
+    counts = {kind: f"{len(found)}: {', '.join(found[:NAMED])}" for kind, found in told.items()}
+    tell(given, told, {kind: counts[kind] for kind, found in told.items() if found})
+    return 1 if told["failed"] else 0
 
 
 def _read(given: Namespace, usual: dict[str, str]) -> "Source":
@@ -120,36 +108,21 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-class Summary:
-    """What was done with how many cards and pages, and which are listed."""
-
-    def __init__(self) -> None:
-        self.counts = dict.fromkeys(("drawn", "unchanged", "tagged", "redirects", "failed"), 0)
-        self.lists: dict[str, list[str]] = {name: [] for name in LISTED}
-
-    def fail(self, sentence: str) -> None:
-        """Tell what went wrong with one card or page."""
-        complain(sentence)
-        self.counts["failed"] += 1
-
-    def lines(self) -> Iterator[str]:
-        yield ", ".join(f"{n} {what}" for what, n in self.counts.items() if n or what == "drawn")
-        for name, listed in self.lists.items():
-            if listed:
-                more = ", ..." if len(listed) > NAMED else ""
-                yield f"{len(listed)} {LISTED[name]}: {', '.join(listed[:NAMED])}{more}"
+def _fail(told: Summary, sentence: str) -> None:
+    """Tell what went wrong with one card or page."""
+    complain(sentence)
+    told["failed"].append(sentence)
 
 
 def _do(given: Namespace, source: "Source", told: Summary) -> None:
-    """Draw, write tags, check and remove. Raises `OSError` for a folder that can't be used."""
+    """Draw, write tags and check. Raises `OSError` for a folder that can't be used."""
     from cardbeat.site.folder import Folder  # noqa: PLC0415 - importing it needs Pillow
 
     for problem in source.problems:
-        told.fail(problem)
+        _fail(told, problem)
     if not source.cards and source.problems:
         return
-    told.counts["redirects"] = sum(page.is_redirect for page in source.pages.values())
-    told.lists["without_title"] = source.untitled
+    told["without_title"] = source.untitled
     folder = Folder(given.output, given.accent)
     there = _draw(source, folder, told)
     inside = _inside(_real(given.output), _real(given.source))
@@ -157,11 +130,8 @@ def _do(given: Namespace, source: "Source", told: Summary) -> None:
         _write_tags(given, source, there, inside, told)
     named = _check(given, source, inside, told)
     # Not after an error: the card of a page or line that can't be read may still be needed.
-    if not told.counts["failed"]:
-        unused = sorted({*folder.unused(source.cards)} - named)
-        told.lists["removed" if given.prune else "unused"] = unused
-        if given.prune:
-            folder.prune(unused)
+    if not told["failed"]:
+        told["unused"] = sorted({*folder.unused(source.cards)} - named)
 
 
 def _draw(source: "Source", folder: "Folder", told: Summary) -> list[str]:
@@ -169,14 +139,12 @@ def _draw(source: "Source", folder: "Folder", told: Summary) -> list[str]:
     from cardbeat.site.workers import draw  # noqa: PLC0415
 
     cards = source.cards
-    there: list[str] = []
     new: list[str] = []
     for output, card in cards.items():
         try:
-            (there if folder.has(output, card) else new).append(output)
+            (told["unchanged"] if folder.has(output, card) else new).append(output)
         except OSError as error:
-            told.fail(f"can't write {output}: {error.strerror}")
-    before = len(there)
+            _fail(told, f"can't write {output}: {error.strerror}")
     unshaped = 0
     results = draw([cards[output] for output in new], folder.accent)
     for count, (number, drawing) in enumerate(results, 1):
@@ -185,18 +153,15 @@ def _draw(source: "Source", folder: "Folder", told: Summary) -> list[str]:
             if isinstance(drawing, str):
                 raise OSError(0, drawing)
             folder.put(output, cards[output], drawing)
-            there.append(output)
+            told["drawn"].append(output)
             unshaped += drawing.unshaped
         except OSError as error:
-            told.fail(f"can't draw {output}: {error.strerror}")
+            _fail(told, f"can't draw {output}: {error.strerror}")
         show_progress(count, len(new))
     if unshaped:
         complain(UNSHAPED)
-    told.counts["unchanged"] = before - len(folder.replaced)
-    told.counts["drawn"] = len(there) - before
-    told.lists["replaced"] = folder.replaced
-    told.lists["missing_glyphs"] = sorted(filter(folder.missing_glyphs.get, there))
-    return there
+    told["replaced"] = folder.replaced
+    return told["unchanged"] + told["drawn"]
 
 
 def _write_tags(
@@ -213,9 +178,9 @@ def _write_tags(
         url = given.site + quote(inside + output, errors="surrogateescape")
         try:
             source.pages[path] = write_tags(page, url, source.cards[output].title)
-            told.counts["tagged"] += 1
+            told["tagged"].append(path)
         except OSError as error:
-            told.fail(f"can't write tags into {page}: {error.strerror}")
+            _fail(told, f"can't write tags into {page}: {error.strerror}")
 
 
 def _inside(folder: Path, site: Path) -> str:
@@ -239,7 +204,7 @@ def _check(given: Namespace, source: "Source", inside: str, told: Summary) -> se
             continue
         is_there = place != "" and os.path.lexists(given.output / place)
         for name in warnings_of(page, names_card=is_there):
-            told.lists[name].append(path)
-        if given.write_tags and path in own and place not in ("", own[path]):
-            told.lists["other_card"].append(path)
+            told[name].append(path)
+        if given.write_tags and place not in ("", own.get(path, place)):
+            told["other_card"].append(path)
     return named

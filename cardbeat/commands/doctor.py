@@ -1,6 +1,5 @@
 """The command `doctor`: examines this host, and says for each problem what to do."""
 
-import contextlib
 import os
 import shutil
 import sqlite3
@@ -24,28 +23,22 @@ from cardbeat.database.sqlite.file import (
     looking,
 )
 from cardbeat.errors import StartupError
-from cardbeat.host import certificates, ownership, pillow
-from cardbeat.host.output import tell_if_slow
-from cardbeat.host.system import HOW_TO_GET_FRIBIDI
+from cardbeat.host import ownership, surroundings
+from cardbeat.host.system import UNSHAPED
 
 OK: Final = "ok"
 WARNING: Final = "warning"
 PROBLEM: Final = "problem"
 JUDGED: Final = (WARNING, PROBLEM)
 LOW_DISK_BYTES: Final = 512 * 1024 * 1024
-RELEASED_AT: Final = 1_767_225_600
-"""2026-01-01: a clock before it is wrong."""
 SAMPLE_TEXT: Final = "Aa Ωω Яя عربي עברית हिन्दी ไทย 日本語 한국어 € → 😀"
-_FRESH_COPY: Final = "get a fresh copy of cardbeat"
 
 Finding = tuple[str, str, str]
 """The level, the name of the thing, and what was found with, behind "; ", what to do."""
 
 
 def parser() -> Parser:
-    about = (
-        "Check this host, and say what to do about what is wrong.\nGive it the server's options."
-    )
+    about = "Examine this host. Give it the server's options."
     return command("doctor", about, *SERVE_OPTIONS)
 
 
@@ -58,16 +51,9 @@ def run(given: Namespace) -> int:
             findings += examine(config)
         except StartupError as error:  # serving raises it too
             findings.append((PROBLEM, name, str(error)))
-    is_healthy = PROBLEM not in [level for level, _, _ in findings]
-    report = {"ok": is_healthy, "findings": [_as_json(*it) for it in findings]}
-    tell(given, report, (f"{level:8} {name}: {told}" for level, name, told in findings))
-    return 0 if is_healthy else 1
-
-
-def _as_json(level: str, name: str, sentence: str) -> dict[str, object]:
-    found, _, advice = sentence.partition("; ")
-    judged = {"name": name, "ok": level == OK, "level": level}
-    return {**judged, "found": found, "advice": advice or None}
+    rows = [{"level": level, "name": name, "found": told} for level, name, told in findings]
+    tell(given, rows)
+    return int(PROBLEM in [level for level, _, _ in findings])
 
 
 def _python(_config: Config) -> Iterator[Finding]:
@@ -76,7 +62,7 @@ def _python(_config: Config) -> Iterator[Finding]:
 
 
 def _pillow(config: Config) -> Iterator[Finding]:
-    pillow.require()
+    surroundings.require_pillow()
     from PIL import __version__, features  # noqa: PLC0415 - it may be missing
 
     from cardbeat.cards.drawing.render import Renderer  # noqa: PLC0415
@@ -85,34 +71,24 @@ def _pillow(config: Config) -> Iterator[Finding]:
 
     yield OK, "pillow", __version__
     if features.check("raqm"):
-        yield OK, "raqm", "Indic scripts are shaped and text is kerned"
+        yield OK, "raqm", "usable"
     else:
-        found = "it is not usable, so Indic scripts are not shaped"
-        yield WARNING, "raqm", f"{found}; {HOW_TO_GET_FRIBIDI}"
-    try:
-        drawing = Renderer(Fonts(), config.accent).render(Card(SAMPLE_TEXT))
-    except Exception as error:
-        yield PROBLEM, "fonts", f"no card can be drawn ({error}); {_FRESH_COPY}"
-        return
+        yield WARNING, "raqm", UNSHAPED
+    drawing = Renderer(Fonts(), config.accent).render(Card(SAMPLE_TEXT))
     # What is not shaped is told beside Raqm.
     missing = drawing.missing_glyphs - drawing.unshaped
     if missing:
-        yield PROBLEM, "fonts", f"they lack {missing} characters of a sample; {_FRESH_COPY}"
+        found = f"they lack {missing} characters of a sample"
+        yield PROBLEM, "fonts", f"{found}; get a fresh copy of cardbeat"
     else:
         yield OK, "fonts", "a sample card was drawn"
 
 
-def _folder(config: Config) -> Iterator[Finding]:
-    refusal = ownership.why_shared(config.data)
-    if refusal:
-        raise StartupError(refusal)
-    if ownership.rights_of_strangers(config.data):
-        found = f"others can write in the data folder {config.data}"
-        yield WARNING, "folder", f"{found}; serving takes that from them: chmod go-w"
-
-
 def _database(config: Config) -> Iterator[Finding]:
     ownership.check_writable(config.data, FILES)
+    if ownership.rights_of_strangers(config.data):
+        found = f"others can write in the data folder {config.data}"
+        yield WARNING, "folder", f"{found}; take that from them: chmod go-w"
     if config.database is not None:
         yield from _server(config.database)
         return
@@ -120,7 +96,7 @@ def _database(config: Config) -> Iterator[Finding]:
     if not os.path.lexists(path):
         yield OK, "database", f"no database in {path.parent} yet, serving makes one"
         return
-    with looking(path), tell_if_slow("checking the database"):
+    with looking(path):
         require_sound(path)
     yield OK, "database", f"{path}, {path.stat().st_size / 1e6:.1f} MB, sound"
 
@@ -135,13 +111,13 @@ def _server(url: str) -> Iterator[Finding]:
 
 
 def _setup(config: Config) -> Iterator[Finding]:
-    for name, sentence in mistakes(config, os.environ):
-        yield WARNING, name, sentence
+    for sentence in mistakes(config):
+        yield WARNING, "setup", sentence
 
 
 def _disk(config: Config) -> Iterator[Finding]:
     folder = config.data.absolute()
-    while not os.path.exists(folder):
+    while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     found = f"{free / 1e9:.1f} GB free for {config.data}"
@@ -152,31 +128,25 @@ def _disk(config: Config) -> Iterator[Finding]:
 
 
 def _certificates(_config: Config) -> Iterator[Finding]:
-    found = certificates.trusted()
-    if found is None:
-        yield WARNING, "certificates", certificates.NONE_TRUSTED
+    if surroundings.trusts_some():
+        yield OK, "certificates", "certificate authorities are trusted"
     else:
-        yield OK, "certificates", found
+        yield WARNING, "certificates", surroundings.NONE_TRUSTED
 
 
 def _clock(config: Config) -> Iterator[Finding]:
     now = time.time()
-    latest = RELEASED_AT
-    if config.database is None:
-        with contextlib.suppress(StartupError):
-            latest = max(latest, last_moment_stored(config.data))
+    latest = last_moment_stored(config.data) if config.database is None else 0
     if now < latest - 60:
-        raise StartupError(
-            f"it says {utc_text(now)} UTC, which is before {utc_text(latest)}"
-            "; set it, and keep it by NTP"
-        )
-    yield OK, "clock", f"{utc_text(now)} UTC"
+        found = f"it says {utc_text(now)} UTC, which is before {utc_text(latest)}"
+        yield PROBLEM, "clock", f"{found}; set it, and keep it by NTP"
+    else:
+        yield OK, "clock", f"{utc_text(now)} UTC"
 
 
 EXAMINATIONS: Final[dict[str, Callable[[Config], Iterator[Finding]]]] = {
     "python": _python,
     "pillow": _pillow,
-    "folder": _folder,
     "database": _database,
     "setup": _setup,
     "disk": _disk,

@@ -9,7 +9,6 @@ from typing import Final
 
 from cardbeat.clock import time_or_none
 from cardbeat.commands.options import DATA, TIERS, Parser, actions, database_url, tell
-from cardbeat.commands.setup import undefined_tiers
 from cardbeat.config import Tier
 from cardbeat.database import Database, open_database, open_to_look
 from cardbeat.database.postgresql.examination import require_tables
@@ -17,17 +16,14 @@ from cardbeat.database.sqlite.file import FILE_NAME, require_database
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.tidy import removed_after
-from cardbeat.host.output import complain, table
+from cardbeat.host.output import complain
 from cardbeat.host.system import keep_files_private
 from cardbeat.keys.key import IssuedKey
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import CACHE_SECONDS, Keys
 from cardbeat.keys.tiers import tiers_from
 
-_NOTE: Final = """\
-A change takes a second, and then counts on every server. The server removes a
-key that has no check and was not used within 90 days of its creation. Times are
-in UTC."""
+_NOTE: Final = "A change takes a second, and then counts on every server. Times are in UTC."
 
 
 def parser() -> Parser:
@@ -36,16 +32,11 @@ def parser() -> Parser:
     add = actions(made, DATA, TIERS)
     add("list", "show all keys, without their values", _list)
     create = add("create", "issue a key, and show its value once", _create)
-    create.add_argument(
-        "--email", metavar="ADDRESS", help="for a checks key; without it a cards key"
-    )
+    create.add_argument("--email", metavar="ADDRESS", help="makes a checks key, not a cards key")
     create.add_argument("--tier", metavar="NAME", default="free", help="its limits [free]")
-    replace = add("replace", "give a lost key a new value; its read-only key ends", _replace)
-    revoke = add("revoke", "end a key; a server removes its checks", _revoke)
-    move = add("tier", "give a key the limits of another tier", _move)
-    for action in (replace, revoke, move):
-        action.add_argument("id", metavar="ID", help="of the key; see: keys list")
-    move.add_argument("tier", metavar="NAME", help="of the tier")
+    add("replace", "give a lost key a new value; its read-only key ends", _replace, "id")
+    add("revoke", "end a key; a server removes its checks", _revoke, "id")
+    add("tier", "give a key the limits of another tier", _move, "id", "tier")
     return made
 
 
@@ -67,20 +58,18 @@ def run(given: Namespace) -> int:
 def opened(
     given: Namespace, tiers: Mapping[str, Tier], *, makes_one: bool = False
 ) -> Iterator[tuple[Database, Keys]]:
-    """The database that the options name, and its keys. Raises `StartupError` if there is none.
+    """The database that the options name, and its keys.
 
-    `makes_one` makes a missing one, in a folder that was named: in the usual one a missing database
-    is a mistake, because the server has another folder or was never started.
+    Raises `StartupError` if there is none, unless it `makes_one`.
     """
     keep_files_private()
     path = given.data / FILE_NAME
     url = database_url()
     is_new = url is None and not os.path.lexists(path)
-    if url is not None:
+    if url is not None and not makes_one:
         with open_to_look(url) as connection:
-            if not makes_one:
-                require_tables(connection)
-    elif not makes_one or given.data is DATA.default:
+            require_tables(connection)
+    elif not makes_one:
         require_database(given.data)
     with (
         refusals_as_startup_errors(),
@@ -95,17 +84,13 @@ def _list(database: Database, keys: Keys, given: Namespace) -> None:
     checks = count_by_key(database)
     rows: list[dict[str, object]] = []
     for key in keys.all():
-        row = {"id": key.id, "prefix": key.prefix, **key.as_json()}
+        # Also where there is none: all rows have the same members.
+        row = {"id": key.id, "prefix": key.prefix, "email": None, **key.as_json()}
         row["checks"] = checks.get(key.id, 0)
         row["used_at"] = time_or_none(key.used_at)
         row["removed_after"] = time_or_none(removed_after(key, checks.get(key.id, 0)))
-        row["email"] = row.pop("email", None)  # the last column
         rows.append(row)
-    shown = [["-" if it is None else str(it) for it in row.values()] for row in rows]
-    headings = [name.upper() for row in rows[:1] for name in row]
-    tell(given, rows, table(headings, shown))
-    for sentence in undefined_tiers(keys.count_by_tier(), keys.tiers):
-        complain(sentence)
+    tell(given, rows)
 
 
 def _create(_database: Database, keys: Keys, given: Namespace) -> None:
@@ -123,9 +108,7 @@ def _replace(_database: Database, keys: Keys, given: Namespace) -> None:
 
 def _show(issued: IssuedKey, given: Namespace) -> None:
     secret = {"webhook_secret": issued.webhook_secret} if issued.webhook_secret else {}
-    shown = {"key": issued.value, **secret, "id": issued.key.id, **issued.key.as_json()}
-    lines = (f"{name + ':':16}{value}" for name, value in shown.items())
-    tell(given, shown, lines)
+    tell(given, {"key": issued.value, **secret, "id": issued.key.id, **issued.key.as_json()})
 
 
 def _revoke(_database: Database, keys: Keys, given: Namespace) -> None:
@@ -141,8 +124,7 @@ def _changed(given: Namespace, shown: Mapping[str, object], *, there: bool) -> N
         raise no_such_key(given.id)
     # Each server caches a key for as long. Its checks are removed by a server.
     time.sleep(CACHE_SECONDS)
-    told = f"The change of {given.id} counts now, on every server."
-    tell(given, {"id": given.id, **shown}, (told,))
+    tell(given, {"id": given.id, **shown, "counts": "now, on every server"})
 
 
 def no_such_key(key_id: str) -> StartupError:

@@ -9,14 +9,15 @@ import json
 import os
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from cardbeat.config import Config, Network
 from cardbeat.errors import StartupError
-from cardbeat.host.output import say
+from cardbeat.host.output import say, table
 from cardbeat.text import holds_url
 
 Parse = Callable[[str], Any]
@@ -26,7 +27,7 @@ Parse = Callable[[str], Any]
 class Option(NamedTuple):
     """One option. Without a `metavar` it is a switch; if its default is a list, it may be repeated.
 
-    `shown` is the default as `--help` shows it, if that is not the default itself.
+    `help` ends with the default in brackets.
     """
 
     flag: str
@@ -34,7 +35,6 @@ class Option(NamedTuple):
     parse: Parse
     default: Any
     help: str
-    shown: str = ""
 
     @property
     def name(self) -> str:
@@ -45,13 +45,12 @@ class Option(NamedTuple):
         return f"CARDBEAT_{self.name.upper()}"
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
-        text = f"{self.help} [{self.shown or self.default}]"
         if not self.metavar:
-            parser.add_argument(self.flag, action="store_const", const=True, help=text)
+            parser.add_argument(self.flag, action="store_const", const=True, help=self.help)
             return
         action = "extend" if isinstance(self.default, list) else "store"
         parser.add_argument(
-            self.flag, action=action, metavar=self.metavar, type=self.parse, help=text
+            self.flag, action=action, metavar=self.metavar, type=self.parse, help=self.help
         )
 
     def without_flag(self) -> Any:
@@ -60,7 +59,8 @@ class Option(NamedTuple):
         if not text and self.flag == "--data":
             # systemd sets it for StateDirectory=, which may name several folders.
             text = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
-        if not text or is_service_link(self.variable, text):
+        # Kubernetes sets CARDBEAT_PORT=tcp://10.0.0.1:8080 for a Service named `cardbeat`.
+        if not text or text.startswith("tcp://"):
             return self.default
         try:
             return self.parse(text)
@@ -68,19 +68,12 @@ class Option(NamedTuple):
             raise StartupError(f"{self.variable}: {error}") from None
 
 
-def is_service_link(variable: str, text: str) -> bool:
-    """Whether Kubernetes set it for a Service named `cardbeat`: `tcp://10.0.0.1:8080`."""
-    return variable == "CARDBEAT_PORT" and text.startswith("tcp://")
-
-
 class Parser(argparse.ArgumentParser):
     """The parser of a command. It raises `StartupError` with one line, and prints no usage."""
 
     def __init__(self, **texts: Any) -> None:
-        def wide(prog: str) -> argparse.HelpFormatter:
-            return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=80)
-
-        super().__init__(formatter_class=wide, allow_abbrev=False, **texts)
+        form = partial(argparse.RawDescriptionHelpFormatter, max_help_position=30, width=80)
+        super().__init__(formatter_class=form, allow_abbrev=False, **texts)
         self.color = False  # of Python 3.14, whose escapes would be shown as such
 
     def add_options(self, *options: Option) -> None:
@@ -115,15 +108,18 @@ def command(name: str, about: str, *options: Option, note: str = "") -> Parser:
     return made
 
 
-def actions(made: Parser, *options: Option) -> Callable[[str, str, Callable[..., Any]], Parser]:
+def actions(made: Parser, *options: Option) -> Callable[..., Parser]:
     """A function that adds an action to a command, such as `list`, with these options.
 
-    It takes the action's name, its help, and the function that does it: `act` of what is read.
+    It takes the action's name, its help, the function that does it, `act` of what is read, and the
+    names of its arguments.
     """
     every = made.add_subparsers(metavar="ACTION", required=True)
 
-    def add(name: str, what: str, act: Callable[..., Any]) -> Parser:
+    def add(name: str, what: str, act: Callable[..., Any], *arguments: str) -> Parser:
         action = every.add_parser(name, help=what, description=what, epilog=made.epilog)
+        for argument in arguments:
+            action.add_argument(argument, metavar=argument.upper())
         action.add_options(*options)
         action.set_defaults(act=act)
         return action
@@ -131,9 +127,18 @@ def actions(made: Parser, *options: Option) -> Callable[[str, str, Callable[...,
     return add
 
 
-def tell(given: argparse.Namespace, found: object, lines: Iterable[str]) -> None:
-    """Print what was found as JSON with `--json`, else these lines."""
-    say([json.dumps(found)] if given.json else lines)
+def tell(given: argparse.Namespace, found: Any, shown: Any = None) -> None:
+    """Print what was found as JSON with `--json`, else as a person reads it, or what is `shown`.
+
+    A list of objects is printed as a table, and one object as lines `name: value`.
+    """
+    shown = shown or found
+    if given.json:
+        say([json.dumps(found)])
+    elif isinstance(shown, list):
+        say(table(shown))
+    else:
+        say(f"{name}: {value}" for name, value in shown.items() if value is not None)
 
 
 def matching(pattern: str, must: str) -> Parse:
@@ -147,13 +152,13 @@ def matching(pattern: str, must: str) -> Parse:
     return parse
 
 
-def number(low: float, high: float, noun: str, pattern: str, kind: type[float]) -> Parse:
-    must = f"{noun} from {low} to {high}"
-    # `kind` alone also takes signs, underscores and other digits.
-    digits = matching(pattern, must)
+def number(low: float, high: float, kind: type[float] = int) -> Parse:
+    """Takes decimal numbers. `kind` alone also takes signs, underscores and other digits."""
+    digits = "[0-9]{1,99}" if kind is int else r"[0-9]*\.?[0-9]+"
+    must = f"a number from {low} to {high}"
 
     def parse(text: str) -> float:
-        value = kind(digits(text))
+        value = kind(matching(digits, must)(text))
         if not low <= value <= high:
             raise ArgumentTypeError(f"must be {must}")
         return value
@@ -161,13 +166,9 @@ def number(low: float, high: float, noun: str, pattern: str, kind: type[float]) 
     return parse
 
 
-def integer(low: int, high: int) -> Parse:
-    return number(low, high, "an integer", "[0-9]{1,99}", int)
-
-
 def yes_or_no(text: str) -> bool:
     matching("(?i)1|true|yes|on|0|false|no|off", "1 or 0")(text)
-    return re.match("(?i)[1ty]|on", text) is not None
+    return text.lower() in ("1", "true", "yes", "on")
 
 
 def time_zone(name: str) -> tzinfo:
@@ -239,59 +240,59 @@ def database_url() -> str | None:
         raise StartupError(f"{DATABASE_VARIABLE}: {error}") from None
 
 
-_POSITIVE: Final = integer(1, 1_000_000)
+_POSITIVE: Final = number(1, 1_000_000)
 _ADDRESS: Final = matching("[!-~]+", "an address or a host name")
-_SECONDS: Final = number(0.1, 3600, "a number of seconds", r"[0-9]*\.?[0-9]+", float)
+_SECONDS: Final = number(0.1, 3600, float)
 _OPEN: Final = matching("open|closed", "open or closed")
 _COLOUR: Final = matching("#[0-9A-Fa-f]{6}", "a colour such as '#2563eb'")
 _USUAL: Final = Config()
 
 DATA: Final = Option(
-    "--data", "DIR", file_path, _USUAL.data, "folder of all data", "./cardbeat-data"
+    "--data", "DIR", file_path, _USUAL.data, "folder of all data [./cardbeat-data]"
 )
 TIERS: Final = Option(
-    "--tiers", "FILE", file_path, None, "TOML file that defines tiers", "free and unlimited"
+    "--tiers", "FILE", file_path, None, "TOML file that defines tiers [free and unlimited]"
 )
 ACCENT: Final = Option(
-    "--accent", "'#RRGGBB'", _COLOUR, None, "the cards' colour, in quotes", "as designed"
+    "--accent", "'#RRGGBB'", _COLOUR, None, "the cards' colour, in quotes [as designed]"
 )
-URL: Final = Option("--url", "URL", base_url, "http://127.0.0.1:8080", "the server to ask")
+URL: Final = Option(
+    "--url", "URL", base_url, "http://127.0.0.1:8080", "the server [http://127.0.0.1:8080]"
+)
 
 SERVE_OPTIONS: Final = (
-    Option("--host", "ADDRESS", _ADDRESS, _USUAL.host, "address to listen on"),
-    Option("--port", "N", integer(0, 65535), _USUAL.port, "port to listen on"),
+    Option("--host", "ADDRESS", _ADDRESS, _USUAL.host, "address to listen on [127.0.0.1]"),
+    Option("--port", "N", number(0, 65535), _USUAL.port, "port to listen on [8080]"),
     DATA,
     Option(
-        "--base-url", "URL", base_url, None, "where clients reach the server", "http://HOST:PORT"
+        "--base-url", "URL", base_url, None, "where clients reach the server [http://HOST:PORT]"
     ),
-    Option("--sweep-seconds", "N", _SECONDS, 60, "from one sweep to the next"),
-    Option("--registration", "open|closed", _OPEN, "open", "who may register"),
-    Option("--register-per-minute", "N", _POSITIVE, 30, "keys issued for each client network"),
+    Option("--sweep-seconds", "N", _SECONDS, 60, "from one sweep to the next [60]"),
+    Option("--registration", "open|closed", _OPEN, "open", "who may register [open]"),
+    Option("--register-per-minute", "N", _POSITIVE, 30, "keys issued for each client network [30]"),
     TIERS,
-    Option("--store-mb", "N", _POSITIVE, 1024, "MiB of stored cards"),
+    Option("--store-mb", "N", _POSITIVE, 1024, "MiB of stored cards [1024]"),
     Option(
         "--allow-private-webhooks",
         "",
         yes_or_no,
         False,
-        "let webhooks reach private addresses",
-        "off",
+        "let webhooks reach private addresses [off]",
     ),
-    Option("--webhook-proxy", "URL", _PROXY_URL, None, "HTTP proxy for all alerts", "none"),
+    Option("--webhook-proxy", "URL", _PROXY_URL, None, "HTTP proxy for all alerts [none]"),
     Option(
         "--trusted-proxy",
         "NETWORK",
         networks,
         [],
-        "whose X-Forwarded-For counts; repeatable",
-        "none",
+        "whose X-Forwarded-For counts; repeatable [none]",
     ),
-    Option("--report-to", "URL", _HTTP_URL, None, "requested after every finished sweep", "none"),
+    Option("--report-to", "URL", _HTTP_URL, None, "requested after every finished sweep [none]"),
     ACCENT,
     Option(
-        "--time-zone", "NAME", time_zone, None, "of times in alerts, such as Europe/Berlin", "UTC"
+        "--time-zone", "NAME", time_zone, None, "of times in alerts, such as Europe/Berlin [UTC]"
     ),
     Option(
-        "--quiet-health", "", yes_or_no, False, "leave /healthz and metrics out of the log", "off"
+        "--quiet-health", "", yes_or_no, False, "leave /healthz and metrics out of the log [off]"
     ),
 )

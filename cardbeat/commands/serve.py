@@ -1,6 +1,5 @@
 """The command `serve`: opens the port, warns of likely mistakes, and serves until a stop signal."""
 
-import contextlib
 import logging
 import os
 import sys
@@ -11,16 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from cardbeat import __version__
 from cardbeat.commands.options import SERVE_OPTIONS, Parser
-from cardbeat.commands.setup import config_of, mistakes, undefined_tiers
+from cardbeat.commands.setup import config_of, mistakes
 from cardbeat.config import Config
-from cardbeat.errors import StartupError, Unavailable
-from cardbeat.host import pillow
-from cardbeat.host.system import (
-    descriptor_limit,
-    keep_files_private,
-    keep_memory_private,
-    on_stop_signals,
-)
+from cardbeat.host.surroundings import require_pillow
+from cardbeat.host.system import keep_files_private, on_stop_signals
 from cardbeat.log import BatchHandler
 from cardbeat.web.access import access_lines
 from cardbeat.web.listener import Listener
@@ -33,8 +26,6 @@ log = logging.getLogger(__name__)
 
 ASKED_AGAIN_AND_AGAIN: Final = frozenset(("/healthz", "/metrics", "/checks/metrics"))
 """Routes that programs ask every few seconds for as long as the service runs."""
-LEAST_DESCRIPTORS: Final = 24
-"""With 18 the database, the log and the loop are open, and the rest is for clients."""
 LAST_LINES_SECONDS: Final = 0.2
 """Time at the end to write the last log lines, if the reader of stderr is slow."""
 
@@ -80,28 +71,17 @@ def run(given: Namespace) -> int:
 
 def _service(config: Config, main_log: BatchHandler) -> "Service":
     """The service, built. Raises `StartupError`."""
-    allowed = descriptor_limit(LEAST_DESCRIPTORS)
-    if allowed < LEAST_DESCRIPTORS:
-        raise StartupError(
-            f"the system allows {allowed} open files, and serving needs {LEAST_DESCRIPTORS}"
-            "; raise its limit (ulimit -n, a service's LimitNOFILE=)"
-        )
-    pillow.require()
+    require_pillow()
     # The port opens first: clients that connect during the imports wait instead of being refused.
     listener = Listener(config.host, config.port)
     from cardbeat.service import Service  # noqa: PLC0415 - importing it needs Pillow
 
     # Files hold secrets: only the owner may read them.
     keep_files_private()
-    keep_memory_private()
     quiet = ASKED_AGAIN_AND_AGAIN if config.quiet_health else ()
     service = Service(
         config, listener, Loop(), observe=lambda answers: main_log.put(access_lines(answers, quiet))
     )
-    for _, sentence in mistakes(config, os.environ):
+    for sentence in mistakes(config):
         log.warning("%s", sentence)
-    # The health check reports a database that can't be read.
-    with contextlib.suppress(Unavailable):
-        for sentence in undefined_tiers(service.keys.count_by_tier(), config.tiers):
-            log.warning("%s", sentence)
     return service

@@ -40,7 +40,7 @@ class Reserve:
         self._monotonic = monotonic
         # Used by any thread, without a lock: at worst two ask the system at the same moment.
         self._looked_at = -inf
-        self._free_bytes = inf
+        self._spare = inf
         self.bytes = RESERVE_BYTES
         """The reserve, as of the last look."""
 
@@ -58,23 +58,16 @@ class Reserve:
         now = self._monotonic()
         if now - self._looked_at >= LOOK_SECONDS:
             self._looked_at = now
-            self._look()
-        return self._free_bytes - self.bytes
-
-    def _look(self) -> None:
-        was_low = self._free_bytes < self.bytes
-        try:
-            total, _, self._free_bytes = self._disk_usage(self._folder)
-            self.bytes = min(RESERVE_BYTES, total // SMALL_DISK_SHARE)
-        except OSError:
-            self._free_bytes = inf
-        is_low = self._free_bytes < self.bytes
-        if is_low and not was_low:
-            log.warning(
-                "%d KiB of disk are free, which is less than the reserve of %d KiB: nothing new is"
-                " taken",
-                self._free_bytes // 1024,
-                self.bytes // 1024,
-            )
-        elif was_low and not is_low:
-            log.info("the disk has its reserve again: new keys, checks and tests are taken")
+            was_low = self._spare < 0
+            try:
+                total, _, free = self._disk_usage(self._folder)
+                self.bytes = min(RESERVE_BYTES, total // SMALL_DISK_SHARE)
+                self._spare = free - self.bytes
+            except OSError:
+                self._spare = inf
+            if self._spare < 0 and not was_low:
+                reserve = self.bytes // 1024
+                log.warning("less than the reserve of %d KiB of disk is free", reserve)
+            elif self._spare >= 0 and was_low:
+                log.info("the disk has its reserve again")
+        return self._spare

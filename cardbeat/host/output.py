@@ -1,18 +1,15 @@
-"""Text on the terminal: safe characters, tables, a closed or full output, slow steps."""
+"""Text on the terminal: safe characters, tables, a closed or full output."""
 
 import io
 import os
 import sys
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from cardbeat.errors import StartupError
 from cardbeat.host.system import reader_is_gone
 
-QUIET_SECONDS: Final = 1.0
-"""A step that takes longer is announced."""
 BAR_WIDTH: Final = 40
 
 
@@ -27,19 +24,19 @@ def printable(text: str) -> str:
     )
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines of aligned columns, headings first; invisible characters are escaped."""
-    lines = [headings, *(list(map(printable, row)) for row in rows)]
+def table(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Lines of aligned columns, the names of the members first; invisible characters escaped."""
+    lines = [[name.upper() for name in row] for row in rows[:1]]
+    lines += [[printable("-" if it is None else str(it)) for it in row.values()] for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        yield "  ".join(map(str.ljust, line, widths)).rstrip()
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
 
 
-def say(lines: Iterable[str] | bytes, *, must_arrive: bool = False) -> None:
+def say(lines: Iterable[str] | bytes) -> None:
     """Print lines, with what is invisible or not in the encoding escaped, or bytes as they are.
 
     Raises `StartupError` if they can't be written. A pipe closed by its reader
-    (`cardbeat keys list | head`) is no error, unless the lines `must_arrive`.
+    (`cardbeat keys list | head`) is no error.
     """
     if sys.stdout is None:
         raise StartupError("can't print: stdout is closed")
@@ -53,7 +50,7 @@ def say(lines: Iterable[str] | bytes, *, must_arrive: bool = False) -> None:
         sys.stdout.flush()
     except OSError as error:
         _let_go(1)
-        if must_arrive or not reader_is_gone(error):
+        if not reader_is_gone(error):
             raise StartupError(f"can't print: {error.strerror}") from None
 
 
@@ -85,17 +82,3 @@ def let_go_of_output() -> None:
 def _let_go(number: int) -> None:
     """Point stdout or stderr at the null device: Python's exit would flush it and print a trace."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-
-
-@contextmanager
-def tell_if_slow(doing: str) -> Iterator[None]:
-    """Print `doing` to stderr if the block takes longer than one second."""
-    timer = threading.Timer(QUIET_SECONDS, complain, [f"{doing}, please wait ..."])
-    timer.daemon = True
-    with suppress(RuntimeError):
-        # If the system grants no thread, the line is left out.
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

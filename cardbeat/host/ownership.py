@@ -7,7 +7,6 @@ import contextlib
 import errno
 import logging
 import os
-import shlex
 import stat
 import tempfile
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from cardbeat.errors import StartupError
-from cardbeat.host.system import current_groups, current_user, give_away, user_name
+from cardbeat.host.system import current_groups, current_user, give_away
 
 log = logging.getLogger(__name__)
 
@@ -27,26 +26,30 @@ def prepare_folder(folder: Path, names: Iterable[str] = ()) -> None:
     """Make the data folder usable for this user and closed to strangers.
 
     1. Raise `StartupError` where this user can't write in it, or can't use one of these files.
-    2. Raise `StartupError` where strangers can write and this user can't or must not change that.
-    3. Create it, mode 700, if it is missing.
-    4. Take the right to write from strangers. A mount that keeps the mode is told.
+    2. Create it, mode 700, if it is missing.
+    3. Take the right to write from strangers. A mount that keeps the mode is told.
+    4. Raise `StartupError` where that fails, or where all users share the folder.
     """
     check_writable(folder, names)
-    refusal = why_shared(folder)
-    if refusal:
-        raise StartupError(refusal)
     try:
         make_folder(folder)
     except OSError as error:
         raise StartupError(f"can't make the data folder {folder}: {error.strerror}") from None
     rights = rights_of_strangers(folder)
-    if rights:
-        with contextlib.suppress(OSError):
-            folder.chmod(stat.S_IMODE(folder.stat().st_mode) & ~rights)
-        outcome = "; they can't any more"
-        if rights_of_strangers(folder):
-            outcome = ", and its file system keeps that mode; mount it for this user alone"
-        log.warning("others could write in the data folder %s%s", folder, outcome)
+    if not rights:
+        return
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    told = f"others can write in the data folder {folder}"
+    if mode & stat.S_ISVTX:
+        raise StartupError(f"{told}, which all users share; name another with --data")
+    with contextlib.suppress(OSError):
+        folder.chmod(mode & ~rights)
+    if not rights_of_strangers(folder):
+        log.warning("%s; that is taken from them now", told)
+    elif _has_modes(folder):
+        raise StartupError(f"{told}; give it to this user, or name another with --data")
+    else:
+        log.warning("%s, and its file system keeps that mode; mount it for this user alone", told)
 
 
 def make_folder(folder: Path) -> None:
@@ -57,33 +60,18 @@ def make_folder(folder: Path) -> None:
 
 def check_writable(folder: Path, names: Iterable[str] = ()) -> None:
     """Raise `StartupError` if this user can't create or write the folder, or use these files."""
-    refused = f"can't write in the data folder {folder}"
     try:
         place = folder.absolute()
-        while status_of(place) is None and not place.is_symlink():
-            place = place.parent
-        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-            must = f"{place} must be a folder that is writable for this user"
-            raise StartupError(f"{refused}: {must}{_command(place, folder)}")
-    except OSError as error:
-        raise StartupError(f"{refused}: {error.strerror}") from None
+    except OSError as error:  # of a working folder that was removed
+        raise StartupError(f"can't use the data folder {folder}: {error.strerror}") from None
+    while not os.path.lexists(place):
+        place = place.parent
+    if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):
+        must = f"{place} must be a folder that is writable for this user"
+        raise StartupError(f"can't write in the data folder {folder}: {must}")
     for path in (folder / name for name in names):
-        if path.exists() and not os.access(path, os.R_OK | os.W_OK):
-            must = "it must be readable and writable for this user"
-            raise StartupError(f"can't use {path}: {must}{_command(path, folder)}")
-
-
-def _command(place: Path, folder: Path) -> str:
-    """The end of an error line: what lets this user write; empty if the owner is not why."""
-    user = current_user()
-    found = status_of(place)
-    if user is None or found is None or found.st_uid == user:
-        return ""
-    quoted = shlex.quote(str(folder.absolute()))
-    command = f"chown -R {user_name(user)} {quoted}"
-    if not folder.exists():
-        command = f"mkdir -p {quoted} && {command}"
-    return f"; it belongs to {user_name(found.st_uid)}, so run as root: {command}"
+        if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
+            raise StartupError(f"can't use {path}: it must be writable for this user")
 
 
 def rights_of_strangers(folder: Path) -> int:
@@ -94,34 +82,12 @@ def rights_of_strangers(folder: Path) -> int:
     Kubernetes). Root takes a group with setgid for the service's.
     """
     user = current_user()
-    try:
-        found = folder.stat()
-    except OSError:
+    if user is None or not os.path.isdir(folder):
         return 0
-    if user is None:
-        return 0
+    found = folder.stat()
     is_ours = found.st_gid in current_groups() or (user == 0 and found.st_mode & stat.S_ISGID)
     rights = stat.S_IWOTH if is_ours else stat.S_IWOTH | stat.S_IWGRP
     return found.st_mode & rights
-
-
-def why_shared(folder: Path) -> str | None:
-    """Why this user must not use a folder in which strangers can write.
-
-    None if none can, if this user can change that, or if no mode says anything: on a mount of SMB
-    or FAT all files have the same.
-    """
-    if not rights_of_strangers(folder):
-        return None
-    found = folder.stat()
-    told = f"others can write in the data folder {folder}"
-    if found.st_mode & stat.S_ISVTX:
-        advice = "name another with --data, and move cardbeat's files there if there are any"
-        return f"{told}, which all users share; {advice}"
-    user = current_user()
-    if user is None or user in (0, found.st_uid) or not _has_modes(folder):
-        return None
-    return told + _command(folder, folder)
 
 
 def _has_modes(folder: Path) -> bool:

@@ -20,7 +20,6 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
-    import pwd
     import resource
 
 IN_USE_SECONDS: Final = 0.5
@@ -32,16 +31,9 @@ MOST_SOCKETS: Final = 512 if sys.platform == "win32" else None
 """The number of sockets that one call can wait for: Windows has only `select`, which CPython builds
 for so many."""
 
-if sys.platform == "win32":
-    HOW_TO_GET_FRIBIDI: Final = "put fribidi.dll beside python.exe"
-elif sys.platform == "darwin":
-    HOW_TO_GET_FRIBIDI: Final = "brew install fribidi"
-else:
-    HOW_TO_GET_FRIBIDI: Final = "install libfribidi0 (or fribidi)"
-"""How to install FriBiDi, without which the Raqm in Pillow does not work."""
 UNSHAPED: Final = (
-    "Pillow can't shape text here, so letters are not joined as they are written; "
-    f"{HOW_TO_GET_FRIBIDI}"
+    "Pillow can't shape text here, so letters are not joined as they are written; install FriBiDi"
+    " (libfribidi0, fribidi, or on Windows fribidi.dll beside python.exe)"
 )
 """What is wrong with cards in Indic scripts, Khmer, Pashto and others without Raqm."""
 
@@ -147,16 +139,10 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def keep_files_private() -> None:
-    """Make every file created from now on private to this user (umask 077). On Windows the folder's
-    rights decide."""
+    """Make every file created from now on private to this user (umask 077), and let no crash write
+    the memory, which holds keys, to a core file. On Windows the folder's rights decide."""
     if sys.platform != "win32":
         os.umask(0o077)
-
-
-def keep_memory_private() -> None:
-    """Let no crash write the memory, which holds keys and secrets, to a core file. On Windows there
-    is none."""
-    if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -172,14 +158,6 @@ def current_groups() -> list[int]:
     if sys.platform != "win32":
         return [os.getegid(), *os.getgroups()]
     return []
-
-
-def user_name(number: int) -> str:
-    """The name of a user id, or the number as text if it has no name here."""
-    if sys.platform != "win32":
-        with contextlib.suppress(KeyError):
-            return pwd.getpwuid(number).pw_name
-    return str(number)
 
 
 def give_away(descriptor: int, like: Path) -> None:
@@ -220,14 +198,6 @@ def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> dict[si
         if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN
     ]
     return {number: signal.signal(number, handler) for number in heard}
-
-
-def kill_first(process: int) -> None:
-    """Where memory runs out, let Linux kill this process rather than the one that started it;
-    elsewhere nothing."""
-    score = Path(f"/proc/{process}/oom_score_adj")
-    with contextlib.suppress(OSError, ValueError):
-        score.write_text(str(min(1000, int(score.read_text()) + 500)))
 
 
 def usable_cores() -> int:

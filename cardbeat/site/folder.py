@@ -16,7 +16,7 @@ from cardbeat.cards.drawing.render import Drawing, own_version
 from cardbeat.cards.request import Card
 from cardbeat.cards.seal import StoredCard, seal, unseal
 from cardbeat.host.staging import written_whole
-from cardbeat.host.system import READ_FLAGS, remove
+from cardbeat.host.system import READ_FLAGS
 from cardbeat.site.names import same_file
 
 CARD_BYTES: Final = 1024 * 1024
@@ -30,7 +30,7 @@ class Folder:
     """The cards in a folder, by their places in it, in one accent. All methods raise `OSError`.
 
     `replaced` are the places where a file is that is not a card: an optimised card, or the user's
-    own. `missing_glyphs` has the cards that are there and lack characters.
+    own.
     """
 
     def __init__(self, path: Path, accent: str | None = None) -> None:
@@ -38,7 +38,6 @@ class Folder:
         self.path = path
         self.accent = accent
         self.replaced: list[str] = []
-        self.missing_glyphs: dict[str, int] = {}
 
     def has(self, output: str, card: Card) -> bool:
         """Whether this card is there as this renderer draws it, or a file that replaced it."""
@@ -47,7 +46,6 @@ class Folder:
         except FileNotFoundError:
             return False
         if there:
-            self.missing_glyphs[output] = there.missing_glyphs
             return there.of == self._name_of(card)
         self.replaced.append(output)
         return True
@@ -57,7 +55,6 @@ class Folder:
         place.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(place) as file:
             file.write(seal(self._name_of(card), drawing.png, drawing.missing_glyphs).png)
-        self.missing_glyphs[output] = drawing.missing_glyphs
 
     def unused(self, used: Iterable[str]) -> list[str]:
         """The cards in the folder that are not used now."""
@@ -68,14 +65,6 @@ class Folder:
             if path.suffix.lower() == ".png" and same_file(output) not in names and _is_card(path):
                 found.append(output)
         return sorted(found)
-
-    def prune(self, unused: Iterable[str]) -> None:
-        """Remove cards, and the folders that are empty then."""
-        for output in unused:
-            remove(self.path / output)
-            with contextlib.suppress(OSError):
-                for folder in Path(output).parents[:-1]:
-                    (self.path / folder).rmdir()
 
     def _name_of(self, card: Card) -> str:
         """What the seal of a card says: its texts, look and renderer, as a digest."""

@@ -191,19 +191,17 @@ def test_cards_are_drawn_into_files_and_the_pages_of_a_site_tagged(run, tmp_path
         done = run("cards", "site", *options, "--json")
         assert done.returncode == 0, done.stderr
         told = json.loads(done.stdout)
-        assert (told["drawn"], told["tagged"]) == (count, count)
+        assert (len(told["drawn"]), len(told["tagged"])) == (count, count)
     assert len(list(tmp_path.glob("site/cards/page ?.png"))) == 6
     assert b'/cards/page%203.png">\r\n' in (tmp_path / "site/page 3/index.html").read_bytes()
 
 
-def test_doctor_finds_a_served_folder_sound(host, start, run):
+def test_doctor_finds_a_served_folder_sound(start, run):
     start()
-    told = json.loads(run("doctor", "--json").stdout)
-    assert told["ok"] is True, told
-    found = {finding["name"]: finding["found"] for finding in told["findings"]}
-    assert {"python", "pillow", "fonts", "database", "clock"} <= found.keys()
-    # Windows has none of Debian's packages.
-    assert host.platform != "win32" or "libfribidi" not in str(told)
+    examined = run("doctor", "--json")
+    assert examined.returncode == 0, examined.stdout
+    names = {finding["name"] for finding in json.loads(examined.stdout)}
+    assert {"python", "pillow", "fonts", "database", "clock"} <= names
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,15 @@ import socket
 
 import pytest
 
-from cardbeat.client.api import RETRY_SECONDS, Api, Refused
+from cardbeat.client.api import Api
+from cardbeat.commands.checks import RETRY_SECONDS
 from cardbeat.errors import StartupError
 from tests.receiver import Receiver, repeat, say
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b2J\u202e"
 CHECK = {"id": "chk_1", "name": "a", "status": "on_time", "deadline_at": "2026-01-01 00:00:00"}
-CHECK |= {
-    "ping_url": "http://127.0.0.1/ping/chk_1",
-    "period_seconds": 60,
-    "grace_seconds": 0,
-    "version": 1,
-}
+CHECK |= {"ping_url": "http://127.0.0.1/ping/chk_1", "period_seconds": 60, "grace_seconds": 0}
+FILE = "[[check]]\nname='{}'\nperiod_seconds=60\ngrace_seconds=0\n"
 
 
 @pytest.fixture
@@ -72,12 +69,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-@pytest.mark.parametrize("action", ["list", "ping a"])
 def test_what_is_wrong_with_an_answer_is_one_short_line_without_control_characters(
-    checks, serve, name, action
+    checks, serve, name
 ):
     serve(WRONG[name])
-    status, out, err = checks(*action.split())
+    status, out, err = checks("list")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("cardbeat: ")
     assert err.rstrip("\n").isprintable()
@@ -97,9 +93,7 @@ def test_so_it_is_with_the_answers_to_a_ping_and_a_test(checks, serve, wrong):
 
 def test_what_a_server_says_is_shown_escaped(checks, serve, tmp_path):
     file = tmp_path / "c.toml"
-    file.write_text(
-        '[[check]]\nname = "a"\nperiod_seconds = 60\ngrace_seconds = 0\nwebhook_url = "http://b"\n'
-    )
+    file.write_text(FILE.format("a") + 'webhook_url = "http://b"\n')
     evil = CHECK | {"name": f"a{ESCAPES}\n\ud800", "last_ping_at": ESCAPES, "ping_url": [ESCAPES]}
     alert = {"type": "check.test", "state": ESCAPES, "attempts": 1, "last_error": ESCAPES}
     listed = page(CHECK | {"webhook_url": ESCAPES}, evil)
@@ -107,7 +101,6 @@ def test_what_a_server_says_is_shown_escaped(checks, serve, tmp_path):
     for argv, *answers in (
         (("list",), listed),
         (("list", "--json"), listed),
-        (("apply", file, "--prune", "--dry-run"), listed),
         (("apply", file, "--prune"), listed, answer({"error": ESCAPES}, "400 x")),
         (("ping", "a"), listed, answer({"deadline_at": ESCAPES})),
         (("test", "a"), listed, answer({}), answer({"alerts": [alert]})),
@@ -117,25 +110,27 @@ def test_what_a_server_says_is_shown_escaped(checks, serve, tmp_path):
         assert (out + err).replace("\n", "").isprintable()
         statuses.append(status)
         assert argv != ("list",) or "a\\x1b]0;owned\\x07" in out
-    assert statuses == [0, 0, 1, 2, 0, 1]
+    assert statuses == [0, 0, 2, 0, 1]
 
 
-def test_what_was_done_is_told_though_the_server_goes_away(checks, serve, tmp_path):
+def test_all_pages_are_listed(checks, serve):
+    server = serve(page(CHECK, following="chk_1&"), page(CHECK | {"name": "b"}))
+    assert [check["name"] for check in json.loads(checks("list", "--json")[1])] == ["a", "b"]
+    assert server.received[1].head.startswith("GET /checks?limit=1000&after=chk_1%26 ")
+
+
+@pytest.mark.parametrize(
+    "last", [b"", answer({}, "502 x"), answer({"error": "Somebody else changed it."}, "412 x")]
+)
+def test_what_was_done_is_told_though_the_rest_fails(checks, serve, tmp_path, last):
     file = tmp_path / "c.toml"
-    file.write_text(
-        "".join(f"[[check]]\nname='{n}'\nperiod_seconds=60\ngrace_seconds=0\n" for n in "abc")
-    )
-    for last in (
-        b"",
-        answer({}, "502 x"),
-        answer({"error": "It may be done.", "code": "unconfirmed"}, "503 x"),
-    ):
-        server = serve(page(), answer({"check": CHECK}), last)
-        status, out, err = checks("apply", file)
-        assert (status, out.splitlines()[0]) == (2, f"created a: {CHECK['ping_url']}")
-        assert err.startswith("cardbeat: b: ")
-        assert "; what is printed above was done; run apply again" in err
-        assert len(server.received) == 3
+    file.write_text("".join(map(FILE.format, "abc")))
+    server = serve(page(), answer({"check": CHECK}), last)
+    status, out, err = checks("apply", file)
+    assert (status, out.split()[3:]) == (2, ["created", "a", CHECK["ping_url"]])
+    assert err.startswith("cardbeat: b: ")
+    assert err.endswith("; what is printed was done; run apply again for the rest\n")
+    assert len(server.received) == 3
 
 
 def test_an_answer_that_drips_is_given_up(serve):
@@ -146,53 +141,35 @@ def test_an_answer_that_drips_is_given_up(serve):
         Api(url_of(server), "sk_a", answer_seconds=0.3).checks()
 
 
-AGAIN = "Retry-After: 7\r\n"
-ON_TIME = answer({"deadline_at": "2026-01-01 00:00:00"})
-
-
 @pytest.mark.parametrize(
-    ("keeps_trying", "answers", "slept"),
+    ("pauses", "answers", "asked"),
     [
-        (
-            False,
-            [answer({}, "503 x", AGAIN), answer({}, "429 x", "Retry-After: 1\r\n"), ON_TIME],
-            [7, 2],
-        ),
-        (False, [answer({}, "503 x", "Retry-After: 999999\r\n"), ON_TIME], [30]),
-        (False, [answer({}, "503 x", AGAIN)], [7, 7, 7, 8, 16]),
-        (False, [answer({"error": "It may be done."}, "503 x")], []),
-        (False, [answer({}, "502 x")], []),
-        (True, [answer({}, "502 x"), answer({}, "503 x", AGAIN), ON_TIME], [1, 7]),
-        (True, [answer({}, "429 x"), ON_TIME], [1]),
-        (True, [answer({}, "404 x")], []),
-        (True, [answer({}, "504 x")], list(RETRY_SECONDS)),
+        ((0, 0, 0), [answer({}, "502 x"), answer({}, "503 x"), page()], 3),
+        ((0, 0, 0), [answer({}, "504 x")], 4),
+        ((0, 0, 0), [answer({}, "404 x")], 1),
+        ((), [answer({}, "503 x")], 1),
     ],
 )
-def test_what_was_not_done_is_asked_again_and_a_ping_also_what_may_pass(
-    serve, keeps_trying, answers, slept
-):
+def test_an_error_that_may_pass_is_waited_for(serve, pauses, answers, asked):
+    server = serve(*answers)
+    with contextlib.suppress(StartupError):
+        assert Api(url_of(server), "sk_a", pauses).checks() == []
+    assert len(server.received) == asked
+
+
+def test_no_server_is_one_line_at_once_for_all_but_a_ping(checks, monkeypatch):
     pauses = []
-    api = Api(url_of(serve(*answers)), "sk_a", keeps_trying=keeps_trying, sleep=pauses.append)
-    if answers[-1] is ON_TIME:
-        assert api.ping("id")["deadline_at"]
-    else:
-        with pytest.raises(Refused):
-            api.ping("id")
-    assert pauses == slept
-
-
-def test_no_server_is_one_line_at_once_for_all_but_a_ping():
-    for keeps_trying, slept in ((False, []), (True, list(RETRY_SECONDS))):
-        pauses = []
-        api = Api("http://127.0.0.1:1", "sk_a", keeps_trying=keeps_trying, sleep=pauses.append)
-        with pytest.raises(StartupError, match=r"can't use the server at http://127\.0\.0\.1:1: "):
-            api.checks()
-        assert pauses == slept
+    monkeypatch.setattr("time.sleep", pauses.append)
+    monkeypatch.setenv("CARDBEAT_KEY", "sk_a")
+    for action, slept in ((["list"], []), (["ping", "a"], list(RETRY_SECONDS))):
+        status, _, err = checks(*action, "--url", "http://127.0.0.1:1")
+        assert (status, err.count("\n"), pauses) == (2, 1, slept)
+        assert err.startswith("cardbeat: can't use the server at http://127.0.0.1:1: ")
 
 
 def test_the_key_does_not_follow_a_redirect(serve):
     server = serve(answer({}, "301 x", "Location: http://127.0.0.1:1/\r\n"))
-    with pytest.raises(Refused, match=r"answered 301, see http://127\.0\.0\.1:1/"):
+    with pytest.raises(StartupError, match=r"answered 301 http://127\.0\.0\.1:1/"):
         Api(url_of(server), "sk_a").checks()
     assert len(server.received) == 1
 
@@ -208,9 +185,8 @@ def test_no_proxy_of_the_environment_sees_a_key_in_clear(checks, serve, monkeypa
     server = serve(page())
     for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, url_of(proxy))
-    monkeypatch.setenv(
-        "CARDBEAT_URL", url_of(server) if host == "127.0.0.1" else f"http://{host}:1"
-    )
+    if host != "127.0.0.1":
+        monkeypatch.setenv("CARDBEAT_URL", f"http://{host}:1")
     monkeypatch.setattr("socket.getaddrinfo", no_names)
     checks("list")
     assert (len(server.received), proxy.received) == (int(host == "127.0.0.1"), [])

@@ -44,7 +44,7 @@ def refusal(python, pyz, tmp_path):
         assert is_refused(served), served.stderr
         assert examined.returncode == 1
         sentence = served.stderr.removeprefix("cardbeat: ").rstrip()
-        assert re.search(rf"^problem +\w+: {re.escape(sentence)}$", examined.stdout, re.MULTILINE)
+        assert re.search(rf"^problem +\w+ +{re.escape(sentence)}$", examined.stdout, re.MULTILINE)
         return sentence
 
     return refusal
@@ -82,7 +82,6 @@ def test_a_link_to_nothing_is_refused(refusal, tmp_path):
     assert "is a link; " in refusal()
 
 
-@pytest.mark.parametrize("data", ["file/data", "x" * 300])
-def test_what_can_be_no_folder_is_refused(refusal, tmp_path, data):
+def test_what_can_be_no_folder_is_refused(refusal, tmp_path):
     (tmp_path / "file").touch()
-    assert f"can't write in the data folder {data}: " in refusal(data)
+    assert "can't write in the data folder file/data: " in refusal("file/data")

@@ -120,8 +120,7 @@ def test_checks_of_healthchecks_are_imported_as_it_says(start, python, pyz, tmp_
     ).replace("key_ID", f"$(python -c '{read_id}')")
     hook = {"CHAT_WEBHOOK": "https://chat.example/hooks/abc"}
     printed = shell(create + script, tmp_path, PATH=path_with(python.parent), **hook)
-    told = "Filesystem Backup, without its channels, tags, desc"
-    assert printed.splitlines()[::2] == [f"would import {told}", f"imported {told}"]
+    assert re.search("^imported +Filesystem Backup$", printed, re.MULTILINE)
     assert ask(server, "GET", f"/ping/{ID}").status == 200
 
 
@@ -191,8 +190,8 @@ def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
         assert words in used
     assert "problem" not in used
     for restored in (rolled_back, moved):
-        assert "keys 3, checks 0" in restored
-        assert "now start the server" in restored
+        assert "keys: 3\nchecks: 0\n" in restored
+        assert "kept: " in restored
     artifact = tmp_path / "opt" / "cardbeat" / "cardbeat.pyz"
     assert artifact.stat().st_mode & 0o777 == 0o644
     calls = (tmp_path / "calls").read_text().splitlines()
@@ -206,7 +205,7 @@ def test_a_trial_becomes_a_service(host):
     host("\n".join(trial.format(it) for it in ("keys create", "backup trial.db")))
     host("install -D cardbeat.pyz /opt/cardbeat/cardbeat.pyz")
     printed = host(block("service", "bash"))
-    assert "keys 1, checks 0" in printed
+    assert "keys: 1\nchecks: 0\n" in printed
     assert "key_" in printed
     assert block("service", "console").startswith("ssh -N -L 8080:127.0.0.1:8080 ")
 

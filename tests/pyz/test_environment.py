@@ -78,18 +78,6 @@ def test_a_working_folder_that_was_removed_is_a_clear_line(python, pyz, tmp_path
     assert re.search("data folder cardbeat-data|no database at", refused.stderr)
 
 
-def limited(number):
-    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
-
-
-def test_few_open_files_are_enough_or_one_line(run, start):
-    refused = run("--port", "0", preexec_fn=limited(23))
-    assert is_refused(refused)
-    told = "cardbeat: the system allows 23 open files, and serving needs 24; raise "
-    assert refused.stderr.startswith(told)
-    assert start(preexec_fn=limited(30)).stop() == 0
-
-
 def test_a_server_that_crashes_leaves_no_core_file(start, tmp_path):
     def allow():
         # A shell may let what it starts in the background ignore it.

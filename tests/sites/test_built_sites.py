@@ -73,7 +73,10 @@ def test_a_reader_finds_the_card_of_every_page(program, request, python, pyz, tm
         line = [python, pyz, *command, "--json"]
         ran = subprocess.run(line, cwd=tmp_path, env=clean_environment(), capture_output=True, check=True, timeout=500)
         told.append(json.loads(ran.stdout))
-    assert [(one["drawn"], one["unchanged"], one["tagged"]) for one in told] == [(PAGES + 1, 0, PAGES + 1), (0, PAGES + 1, 0)]
+    assert [[len(one[kind]) for kind in ("drawn", "unchanged", "tagged")] for one in told] == [
+        [PAGES + 1, 0, PAGES + 1],
+        [0, PAGES + 1, 0],
+    ]
     source = tmp_path / command[1]
     pages = [page for page in source.rglob("*.html") if "node_modules" not in page.parts]
     cards = {card_of(page, source) for page in pages}

@@ -21,11 +21,11 @@ import sys
 from pathlib import Path
 from cardbeat.commands import serve
 from cardbeat.config import Config
-from cardbeat.host import pillow
+from cardbeat.host import surroundings
 from cardbeat.service import Service
 from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
-pillow.require()
+surroundings.require_pillow()
 service = Service(Config(port=0, data=Path(sys.argv[1])), Listener("127.0.0.1", 0), Loop())
 print(*sys.modules)
 service.loading.function(*service.loading.args)

@@ -6,7 +6,6 @@ from cardbeat.database.postgresql.connection import Connection
 from cardbeat.database.postgresql.examination import is_served, version
 from cardbeat.database.schema import OLDEST, VERSION, script
 from cardbeat.errors import StartupError
-from cardbeat.host.output import tell_if_slow
 
 LOCK: Final = 0x43424541
 """The key of an advisory lock, which the transaction holds that makes the tables."""
@@ -21,10 +20,8 @@ def bring_up_to_date(connection: Connection) -> None:
     if version(connection) == VERSION:
         return
     with connection.long_transaction():
-        with tell_if_slow("waiting for another server that brings the database up to date"):
-            connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
-        with tell_if_slow("bringing the database up to date"):
-            _run_scripts(connection)
+        connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+        _run_scripts(connection)
 
 
 def _run_scripts(connection: Connection) -> None:

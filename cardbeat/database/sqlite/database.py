@@ -35,7 +35,6 @@ from cardbeat.database.sqlite.file import (
 )
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host.disk import Reserve
-from cardbeat.host.output import tell_if_slow
 from cardbeat.host.ownership import prepare_folder, status_of
 from cardbeat.host.staging import remove_left_behind
 from cardbeat.host.system import unlock
@@ -111,8 +110,7 @@ class SqliteDatabase(Database):
         lease = FileLease(self._folder)
         try:
             make_one_file(self.path)
-            with tell_if_slow("bringing the database up to date"):
-                make_database(self.path, self.path)
+            make_database(self.path, self.path)
         finally:
             lease.release()
 

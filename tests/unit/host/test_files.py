@@ -8,7 +8,7 @@ import pytest
 
 from cardbeat.errors import Unavailable
 from cardbeat.host.disk import RESERVE_BYTES, Reserve
-from cardbeat.host.staging import PREFIX, UNLOCKED_SECONDS, remove_left_behind, staging_folder
+from cardbeat.host.staging import PREFIX, remove_left_behind, staging_folder
 from tests.artifact import ROOT
 from tests.support import FakeClock
 from tests.systems import LINKS, WINDOWS
@@ -27,11 +27,6 @@ with staging_folder(Path(sys.argv[1])) as folder:
 
 def left_behind(folder):
     return [path.name for path in folder.iterdir() if path.name.startswith(PREFIX)]
-
-
-def age(folder, seconds):
-    moment = folder.stat().st_mtime - seconds
-    os.utime(folder, (moment, moment))
 
 
 @pytest.fixture
@@ -66,33 +61,24 @@ def test_that_of_a_killed_process_is_removed_by_the_next_and_one_in_use_stays(ki
     with staging_folder(killed.parent) as folder:
         assert left_behind(killed.parent) == [folder.name]
         (folder / "copy").write_text("half")
-        age(folder, 10 * UNLOCKED_SECONDS)
         with staging_folder(killed.parent):
             pass
         assert (folder / "copy").exists()
 
 
-@pytest.mark.parametrize("content", [None, b""])
-def test_one_whose_lock_is_not_taken_yet_stays_until_it_is_old(tmp_path, content):
-    folder = tmp_path / f"{PREFIX}fresh"
-    folder.mkdir()
-    if content is not None:
-        (folder / "lock").write_bytes(content)
-    remove_left_behind(tmp_path)
-    assert folder.exists()
-    age(folder, UNLOCKED_SECONDS + 1)
-    remove_left_behind(tmp_path)
-    assert not folder.exists()
-
-
 @LINKS
-def test_what_else_is_named_so_stays(killed):
-    (killed / "notes.txt").write_text("mine")
-    (killed.parent / f"{PREFIX}file").write_text("mine")
-    (killed.parent / f"{PREFIX}link").symlink_to(killed)
-    remove_left_behind(killed.parent)
-    assert {path.name for path in killed.iterdir()} == {"copy", "lock", "notes.txt"}
-    assert len(left_behind(killed.parent)) == 3
+def test_what_else_is_named_so_and_one_that_may_be_in_use_stays(killed):
+    other = killed.rename(killed.with_name("other"))
+    for name in ("file", "link", "fresh"):
+        path = other.with_name(f"{PREFIX}{name}")
+        if name == "link":
+            path.symlink_to(other)
+        else:
+            path.mkdir()
+            (path / ("lock" if name == "fresh" else "notes.txt")).touch()
+    remove_left_behind(other.parent)
+    assert {path.name for path in other.iterdir()} == {"copy", "lock"}
+    assert len(left_behind(other.parent)) == 3
 
 
 def test_a_disk_that_does_not_let_it_be_removed_hides_no_result(tmp_path, monkeypatch):
@@ -127,7 +113,9 @@ def test_the_system_is_asked_once_a_second_and_a_change_is_logged(tmp_path, capl
         seen.append([reserve.is_low() for _ in range(3)])
         clock.advance(1)
     assert seen == [[True] * 3, [True] * 3, [False] * 3, [False] * 3]
-    assert [message[:8] for message in caplog.messages] == ["3072 KiB", "the disk"]
+    low, high = caplog.messages
+    assert low.startswith("less than the reserve of 65536 KiB of disk is free")
+    assert high == "the disk has its reserve again"
 
 
 def test_a_disk_that_tells_nothing_refuses_nothing(tmp_path):

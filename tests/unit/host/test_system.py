@@ -11,10 +11,8 @@ import pytest
 from cardbeat.errors import StartupError
 from cardbeat.host import descriptors, system
 from cardbeat.host.descriptors import EACH_SENDER, OTHERS, Shares, shares
-from cardbeat.host.output import tell_if_slow
 from cardbeat.host.stopping import stop_signals_noted
-from tests.support import wait_until
-from tests.systems import HANG_UPS, LIMITS, MODES, UNLIMITED
+from tests.systems import HANG_UPS, LIMITS, UNLIMITED
 
 
 @pytest.fixture
@@ -73,13 +71,6 @@ def test_a_file_in_use_for_long_is_given_up_and_elsewhere_at_once(monkeypatch, a
     with pytest.raises(PermissionError):
         act("replace", 10_000)
     assert least <= time.monotonic() - began < least + system.IN_USE_SECONDS
-
-
-@MODES
-def test_a_user_without_a_name_is_called_by_the_number_and_windows_has_none(windows, monkeypatch):
-    assert system.current_user() is None
-    monkeypatch.undo()
-    assert (system.user_name(0), system.user_name(54321)) == ("root", "54321")
 
 
 @pytest.fixture
@@ -190,12 +181,3 @@ def test_a_terminal_that_is_closed_stops_nothing_where_that_is_ignored(hang_ups)
     with stop_signals_noted("nothing was written") as require_going:
         signal.raise_signal(signal.SIGHUP)
         require_going()
-
-
-def test_only_who_waits_long_is_told_what_for(capsys):
-    with tell_if_slow("copying"):
-        pass
-    seen = []
-    with tell_if_slow("checking"):
-        wait_until(lambda: seen.append(capsys.readouterr().err) or any(seen))
-    assert "".join(seen) == "cardbeat: checking, please wait ...\n"
