@@ -7,7 +7,6 @@ frees the lock when the process ends.
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +58,8 @@ def staging_folder(parent: Path) -> Iterator[Path]:
 
 def remove_left_behind(parent: Path) -> None:
     """Remove the staging folders in `parent` that no process uses, as their locks tell."""
+    import shutil  # noqa: PLC0415 - as above
+
     for lock in parent.glob(f"{PREFIX}*/{LOCK}"):
         with contextlib.suppress(OSError):
             descriptor = os.open(lock, LOCK_FLAGS)

@@ -217,7 +217,7 @@ def test_a_backup_that_could_not_be_restored_does_not_replace_the_one_before(run
     assert run("backup", "copy.db").refused().startswith(f"{found}; restore a backup, or do as")
     assert (tmp_path / "copy.db").read_bytes() == before
     status, bad = examined(run)
-    assert (status, bad["database"]["found"]) == (1, found)
+    assert (status, bad["database"]["found"].startswith(found)) == (1, True)
     told = run("restore", str(data / "cardbeat.db"), "--data", "new").refused()
     assert told.endswith("has a row of outages that refers to no row; nothing was restored")
 
