@@ -60,10 +60,7 @@ def make_folder(folder: Path) -> None:
 
 def check_writable(folder: Path, names: Iterable[str] = ()) -> None:
     """Raise `StartupError` if this user can't create or write the folder, or use these files."""
-    try:
-        place = folder.absolute()
-    except OSError as error:  # of a working folder that was removed
-        raise StartupError(f"can't use the data folder {folder}: {error.strerror}") from None
+    place = folder.absolute()
     while not os.path.lexists(place):
         place = place.parent
     if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):

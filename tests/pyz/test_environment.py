@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.artifact import clean_environment, is_refused, ran
+from tests.artifact import clean_environment
 from tests.support import full_disk, gone_reader, wait_until
 
 WITHOUT_UTF8 = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -64,18 +64,6 @@ NAMES = ["a b%20c?mode=ro#x&y", "a\nb'\"\\ *~", "dätä-日", os.fsdecode(b"d\xf
 def test_a_data_folder_may_have_any_name(run, tmp_path, name):
     all_work(run, f"--data={name}", env=clean_environment(**WITHOUT_UTF8))
     assert {path.name for path in tmp_path.iterdir()} == {name, "copy.db"}
-
-
-@pytest.mark.parametrize("argv", [("keys", "create"), ("serve", "--port=0"), ("backup", "a.db")])
-def test_a_working_folder_that_was_removed_is_a_clear_line(python, pyz, tmp_path, argv):
-    def remove():
-        (tmp_path / "gone").mkdir()
-        os.chdir(tmp_path / "gone")
-        (tmp_path / "gone").rmdir()
-
-    refused = ran(python, pyz, *argv, DATA, preexec_fn=remove)
-    assert is_refused(refused)
-    assert re.search("data folder cardbeat-data|no database at", refused.stderr)
 
 
 def test_a_server_that_crashes_leaves_no_core_file(start, tmp_path):
