@@ -14,7 +14,7 @@ from cardbeat.commands.options import SERVE_OPTIONS, Parser, command, tell
 from cardbeat.commands.setup import config_of, mistakes
 from cardbeat.config import Config
 from cardbeat.database import open_to_look
-from cardbeat.database.postgresql import examination
+from cardbeat.database.postgresql import schema
 from cardbeat.database.sqlite.copies import require_sound
 from cardbeat.database.sqlite.file import (
     FILE_NAME,
@@ -103,10 +103,10 @@ def _database(config: Config) -> Iterator[Finding]:
 
 def _server(url: str) -> Iterator[Finding]:
     with open_to_look(url) as connection:
-        yield OK, "database", examination.description(connection)
-        for is_problem, sentence in examination.weaknesses(connection):
+        yield OK, "database", schema.description(connection)
+        for is_problem, sentence in schema.weaknesses(connection):
             yield JUDGED[is_problem], "database", sentence
-        for is_problem, sentence in examination.clock_doubts(connection):
+        for is_problem, sentence in schema.clock_doubts(connection):
             yield JUDGED[is_problem], "clock", sentence
 
 

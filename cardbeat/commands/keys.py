@@ -11,7 +11,7 @@ from cardbeat.clock import time_or_none
 from cardbeat.commands.options import DATA, TIERS, Parser, actions, database_url, tell
 from cardbeat.config import Tier
 from cardbeat.database import Database, open_database, open_to_look
-from cardbeat.database.postgresql.examination import require_tables
+from cardbeat.database.postgresql.schema import require_tables
 from cardbeat.database.sqlite.file import FILE_NAME, require_database
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key

@@ -132,6 +132,8 @@ class Database(ABC):
 
     fence: Lease | None = None
     """The lease, where several machines share the database. None for a file."""
+    row_lock = ""
+    """The end of a SELECT that locks rows. A file has one writer, which locks all of it."""
 
     def __init__(self, folder_reserve: Reserve) -> None:
         self.reserve = folder_reserve
@@ -214,17 +216,20 @@ class Database(ABC):
     def lease(self) -> Lease:
         """The lease. Raises `StartupError` if there can be none."""
 
-    @abstractmethod
     def lock(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> None:
         """Keep others from changing the rows that a SELECT finds, until this transaction has ended.
 
         The rows are locked in its order. To change several rows of `checks`, lock them by `seq`
         first: then no two transactions wait for each other.
         """
+        if self.row_lock:
+            transaction.execute(f"{sql} {self.row_lock}", values)
 
-    @abstractmethod
     def lock_free(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> list[Any]:
         """As `lock`, only for rows that are not locked yet; returns the first column of each."""
+        if self.row_lock:
+            sql = f"{sql} {self.row_lock} SKIP LOCKED"
+        return [row[0] for row in transaction.execute(sql, values)]
 
     def close(self, seconds: float | None = None) -> bool:
         """Make all writes that were taken, then close all connections.

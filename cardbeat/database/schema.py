@@ -20,12 +20,8 @@ OLDEST: Final = 7
 WHOLE: Final = 10
 """From this version on each script of SQLite makes all tables."""
 
-NUMBERED: Final = ("keys", "checks", "outages", "alerts")
-"""Tables whose rows have a number, `seq`, each after the tables that its rows refer to."""
-TABLES: Final = (*NUMBERED, "monitor")
-"""All tables that a restore fills."""
-NODE_TABLES: Final = ("leases",)
-"""Tables of PostgreSQL whose rows concern only the servers that have the database open now."""
+TABLES: Final = ("keys", "checks", "outages", "alerts", "monitor")
+"""All tables that a restore fills, each after those that its rows refer to."""
 
 
 def script(engine: str, version: int) -> str:

@@ -10,18 +10,20 @@ the opposite order to another server's, so each transaction is one call.
 import contextlib
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 
-from cardbeat.database.database import Database, Transaction, Write, by_work, make_together
-from cardbeat.database.postgresql.connection import COMMIT_SECONDS, Connection, connect
-from cardbeat.database.postgresql.errors import (
+from cardbeat.database.database import Database, Write, by_work, make_together
+from cardbeat.database.postgresql.connection import (
+    COMMIT_SECONDS,
+    Connection,
     LockNotAvailable,
     Unconfirmed,
     Unreachable,
+    connect,
     in_one_line,
     is_trouble,
     may_be_repeated,
@@ -55,6 +57,8 @@ Another server may have a process of the same number: then the commit's connecti
 
 class PostgresqlDatabase(Database):
     """The database that a URL names, as `open_database` has it. `folder` is that of the cards."""
+
+    row_lock = "FOR NO KEY UPDATE"
 
     def __init__(
         self,
@@ -94,13 +98,6 @@ class PostgresqlDatabase(Database):
 
     def lease(self) -> RowLease:
         return self.fence
-
-    def lock(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> None:
-        transaction.execute(f"{sql} FOR NO KEY UPDATE", values)
-
-    def lock_free(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> list[Any]:
-        found = transaction.execute(f"{sql} FOR NO KEY UPDATE SKIP LOCKED", values)
-        return [row[0] for row in found]
 
     def _set_clock(self) -> None:
         """Begin a transaction, and take the server's clock: all machines have the same time."""

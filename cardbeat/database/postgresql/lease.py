@@ -29,7 +29,7 @@ _TAKE: Final = (
     " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until"
     f" WHERE {_IS_FREE} RETURNING holder"
 )
-_LOOK: Final = f"SELECT {_IS_FREE} FROM leases WHERE name = 'monitor'"
+_LOOK: Final = f"SELECT 1 FROM leases WHERE name = 'monitor' AND NOT ({_IS_FREE})"
 _CONFIRM: Final = "UPDATE leases SET until = until WHERE name = 'monitor' AND holder = ?"
 _RELEASE: Final = "UPDATE leases SET until = 0 WHERE name = 'monitor' AND holder = ?"
 
@@ -48,10 +48,15 @@ class RowLease:
         now = self._monotonic()
         if now < self._renewed_at + RENEWAL_SECONDS:
             return True
-        is_ours = False
-        if self._is_free():
-            is_ours = self._database.write(self._take)
-        elif self._renewed_at != -inf:
+        time_now = self._database.clock()
+        values = {"holder": self._holder, "now": time_now, "until": time_now + TERM_SECONDS}
+        # A node without the lease writes nothing.
+        with self._database.read() as connection:
+            is_taken = connection.execute(_LOOK, values).fetchone()
+        is_ours = not is_taken and self._database.write(
+            lambda it: it.execute(_TAKE, values).fetchone() is not None
+        )
+        if not is_ours and self._renewed_at != -inf:
             log.warning("another server sends alerts now: this one did not renew its lease in time")
         self._renewed_at = now if is_ours else -inf
         return is_ours
@@ -68,16 +73,3 @@ class RowLease:
         # If the database can't be written, the lease ends by itself.
         with suppress(Unavailable):
             self._database.write(lambda it: it.execute(_RELEASE, (self._holder,)).rowcount)
-
-    def _is_free(self) -> bool:
-        """Ask before a write: a node without the lease writes nothing."""
-        with self._database.read() as connection:
-            row = connection.execute(_LOOK, self._values()).fetchone()
-        return row is None or bool(row[0])
-
-    def _take(self, transaction: Transaction) -> bool:
-        return transaction.execute(_TAKE, self._values()).fetchone() is not None
-
-    def _values(self) -> dict[str, object]:
-        now = self._database.clock()
-        return {"holder": self._holder, "now": now, "until": now + TERM_SECONDS}

@@ -171,8 +171,6 @@ def _keep(place: Path, now: float) -> Path | None:
         os.close(create_private(kept))
         shutil.copyfile(place, kept)
         sync_file(kept)
-    with contextlib.suppress(PermissionError):
-        kept.chmod(0o600)
     sync_folder(place.parent)
     return kept
 
@@ -193,7 +191,6 @@ def require_sound(
     name = name or source
     with opened(source, mode) as connection:
         require_ours(connection, name)
-        connection.execute("PRAGMA cell_size_check = ON")
         with start_up_errors(name), limited(connection, source, require_going, seconds):
             for (problem,) in connection.execute("PRAGMA integrity_check(1)"):
                 if problem != "ok":
@@ -245,9 +242,6 @@ def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
             info = copy.execute(f"PRAGMA main.table_info({table})")
             names = ", ".join(row["name"] for row in info)
             copy.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM old.{table}")
-    # The numbers of rows that were deleted are not given again.
-    copy.execute("DELETE FROM sqlite_sequence")
-    copy.execute("INSERT INTO sqlite_sequence SELECT * FROM old.sqlite_sequence")
     copy.execute("COMMIT")
     copy.execute("DETACH old")
 

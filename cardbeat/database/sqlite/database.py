@@ -8,12 +8,12 @@ other processes out.
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from cardbeat.clock import wall_clock
-from cardbeat.database.database import Database, Transaction, Write, by_work, make_together
+from cardbeat.database.database import Database, Write, by_work, make_together
 from cardbeat.database.schema import VERSION
 from cardbeat.database.sqlite.copies import make_database
 from cardbeat.database.sqlite.file import (
@@ -56,29 +56,20 @@ class SqliteDatabase(Database):
         self._empty_wal_at = wal_bytes
         self.path = folder / FILE_NAME
         self._lock_file = open_lock_file(folder / WRITER_LOCK)
-        with contextlib.ExitStack() as undo, start_up_errors(self.path):
-            undo.callback(os.close, self._lock_file)
+        with start_up_errors(self.path):
             self._writer = self._open()
-            undo.callback(self._writer.close)
             self._wal = Path(f"{self.path}-wal")
             # A file system without shared memory has no -wal.
             files = filter(status_of, (self.path, self._wal))
             self._opened = {path: path.stat() for path in files}
             """The files that are in use, as they were when they were opened."""
-            super().__init__(Reserve(folder))
-            undo.pop_all()
+        super().__init__(Reserve(folder))
 
     def clock(self) -> float:
         return wall_clock()
 
     def lease(self) -> FileLease:
         return FileLease(self._folder)
-
-    def lock(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> None:
-        """Do nothing: the only writer holds its lock during the whole transaction."""
-
-    def lock_free(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> list[Any]:
-        return [row[0] for row in transaction.execute(sql, values)]
 
     def _open(self) -> sqlite3.Connection:
         """The connection that writes, to a database that was checked and is up to date."""

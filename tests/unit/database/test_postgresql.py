@@ -14,10 +14,16 @@ import pytest
 
 from cardbeat import cli
 from cardbeat.database import OLDEST_DRIVER, monitor, open_database
-from cardbeat.database.postgresql import examination
-from cardbeat.database.postgresql.connection import connect, in_its_own_sql
+from cardbeat.database.postgresql import schema
+from cardbeat.database.postgresql.connection import (
+    Overdue,
+    Unreachable,
+    connect,
+    in_its_own_sql,
+    is_trouble,
+    may_be_repeated,
+)
 from cardbeat.database.postgresql.database import PostgresqlDatabase
-from cardbeat.database.postgresql.errors import Overdue, Unreachable, is_trouble, may_be_repeated
 from cardbeat.database.postgresql.lease import HELD_SECONDS, RENEWAL_SECONDS, TERM_SECONDS, RowLease
 from cardbeat.database.schema import VERSION
 from cardbeat.errors import LeaseLost, MaybeDone, StartupError, Unavailable
@@ -372,11 +378,11 @@ class Settings:
     ],
 )
 def test_each_setting_that_can_lose_what_was_confirmed_is_one_sentence(settings, is_problem, words):
-    ((judged, sentence),) = examination.weaknesses(settings)
+    ((judged, sentence),) = schema.weaknesses(settings)
     assert judged == is_problem
     assert sentence.startswith(words)
     assert "; " in sentence
-    assert list(examination.weaknesses(Settings(1))) == []
+    assert list(schema.weaknesses(Settings(1))) == []
 
 
 @pytest.fixture

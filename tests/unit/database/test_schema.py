@@ -123,8 +123,6 @@ def test_a_stored_database_serves(stored, clock):
     assert app("DELETE", f"/checks/{first['id']}", key=CHECKS_KEY).status == 204
     assert app("POST", "/checks", GOOD_CHECK, key=CHECKS_KEY).status == 201
     service.close()
-    # The numbers of rows that were deleted are not given again.
-    assert rows_of(stored, "checks", "max(seq)") == [(5,)]
 
 
 @BOTH_ENGINES
