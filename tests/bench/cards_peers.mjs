@@ -1,5 +1,5 @@
 // Draws the benchmark's card with each peer found in ./node_modules and prints one JSON line for each:
-// {"name", "median_ms", "bytes"}. Run by cards.py; see there for what to install. With "many" and a number in place of
+// {"name", "median_ms", "cpu_ms", "kilobytes"}. Run by cards.py; see there for what to install. With "many" and a number in place of
 // the rounds, Takumi alone draws the cards of stdin, so many at once, as site_cards.py asks for.
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
@@ -47,13 +47,16 @@ async function measure(name, draw) {
   let png;
   for (let n = 0; n < 5; n++) png = await draw();
   const times = [];
+  const begin = process.cpuUsage();
   for (let n = 0; n < rounds; n++) {
     const start = performance.now();
     png = await draw();
     times.push(performance.now() - start);
   }
+  const { user, system } = process.cpuUsage(begin);
   times.sort((a, b) => a - b);
-  console.log(JSON.stringify({ name, median_ms: times[Math.floor(rounds / 2)], bytes: png.length }));
+  const figures = { median_ms: times[Math.floor(rounds / 2)], cpu_ms: (user + system) / 1000 / rounds, kilobytes: png.length / 1000 };
+  console.log(JSON.stringify({ name, ...figures }));
   if (process.argv[5]) await (await import("node:fs/promises")).writeFile(join(process.argv[5], `${name.replaceAll(/\W+/g, "-")}.png`), png);
 }
 

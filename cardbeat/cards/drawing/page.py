@@ -23,7 +23,7 @@ AIR = 36
 BETWEEN = 36
 """Between the labels of a row."""
 ROW_GAP = 8
-MOST_OF_LABEL = 160
+MOST_OF_LABEL = 120
 MOST_OF_DESCRIPTION = 400
 """Characters that are looked at: more than fit."""
 MOST_NAMES = 8

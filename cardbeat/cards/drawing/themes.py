@@ -32,7 +32,7 @@ THEME_OF = {
     ("default", "dark"): Theme(
         ramp=("#080a11", "#0d1222", "#161f47", "#24337a", "#3548a8"),
         light="default-dark",
-        steps=88,
+        steps=58,
         ink="#f6f8fd",
         muted="#b1bad3",
         accent="#9fb0ff",
@@ -41,7 +41,7 @@ THEME_OF = {
     ("default", "light"): Theme(
         ramp=("#fcfcfe", "#f3f5fd", "#e5eafd", "#d2dbfc", "#becbfb"),
         light="default-light",
-        steps=88,
+        steps=58,
         ink="#0f121c",
         muted="#474f66",
         accent="#3141c4",

@@ -36,6 +36,7 @@ class Fonts:
         self._table = cache(self._new_table)
         self.face = lru_cache(512)(partial(Face, shaping=self.shaping))
         self._found = lru_cache(4_000)(self._find)
+        self._has = lru_cache(8_000)(self._is_drawn)
 
     def choose(self, text: str, language: str, serif: bool = False) -> list[Glyphs]:
         """What draws each grapheme of a clean text, without those that no font has.
@@ -81,7 +82,7 @@ class Fonts:
         """How many letters of a text are not drawn right, for want of a shaping engine."""
         return 0 if self.shaping else len(characters("shaped").findall(text))
 
-    def _has(self, character: str) -> bool:
+    def _is_drawn(self, character: str) -> bool:
         """Whether a character is drawn, or is rightly invisible."""
         if is_invisible(character) or character in emoji_characters():
             return True
