@@ -33,12 +33,11 @@ def test_at_the_limit_the_connection_that_has_waited_longest_gives_way(serve, si
     assert site.is_entered()
     half_sent = connect(server, b"GET / HT")
     wait_until_all_is_read(server)
-    first, second = [connect(server, get()) for _ in range(2)]
-    assert [first.status(), second.status()] == [200, 200]
-    first.send(get())
-    assert first.status() == 200
-    others = [connect(server, get()) for _ in range(4)]
-    assert [client.status() for client in others] == [200] * 4
+    first, second, *others = [connect(server, get()) for _ in range(6)]
+    assert {client.status() for client in (first, second, *others)} == {200}
+    for client in (first, *others):
+        client.send(get())
+        assert client.status() == 200
     for gone in (half_sent, second, first):
         assert connect(server, get()).answer()[0] == 200
         assert gone.is_closed()

@@ -50,8 +50,6 @@ COUNTED = {
     "pings_total false": 1,
     "pings_total true": 1,
     "connections_shed_total": 0,
-    "alert_attempts_total delivered": 0,
-    "alert_attempts_total retried": 0,
     "alert_attempts_total failed": 0,
 }
 

@@ -7,7 +7,7 @@ import pytest
 
 from cardbeat.config import HttpLimits
 from tests.http.malformed import get, post
-from tests.http.sockets import BIG, PATIENCE_SECONDS, Client, ask, starting, wait_until_all_is_read
+from tests.http.sockets import BIG, PATIENCE_SECONDS, ask, starting, wait_until_all_is_read
 from tests.support import FakeClock, wait_until
 
 LIMITS = HttpLimits()
@@ -60,31 +60,33 @@ def assert_last_answer(client):
 
 @pytest.mark.parametrize("begun", [b"", b"GET /heal", get()[:-1]])
 @pytest.mark.parametrize("seconds", [0, ASK_SECONDS - 0.1])
-def test_a_client_that_has_connected_may_ask_for_some_seconds(start, clock, begun, seconds):
+def test_a_client_that_has_connected_may_ask_for_some_seconds(start, connect, clock, begun, seconds):
     server = start()
-    with Client(server, get()) as idle, Client(server, begun) as client:
-        assert idle.status() == 200
-        wait_until(lambda: server.connections == 2)
-        wait_until_all_is_read(server)
-        begin_stop(server)
-        assert idle.rest() == b""
-        clock.pass_in(server, seconds)
-        client.send(get()[len(begun) :])
-        assert_last_answer(client)
+    idle = connect(server, get())
+    client = connect(server, begun)
+    assert idle.status() == 200
+    wait_until(lambda: server.connections == 2)
+    wait_until_all_is_read(server)
+    begin_stop(server)
+    assert idle.rest() == b""
+    clock.pass_in(server, seconds)
+    client.send(get()[len(begun) :])
+    assert_last_answer(client)
     assert has_ended(server)
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET /"])
-def test_a_client_that_does_not_ask_is_closed_then(start, clock, site, begun):
+def test_a_client_that_does_not_ask_is_closed_then(start, clock, site, begun, connect):
     server = start()
-    with Client(server, ask("/held")) as working, Client(server, begun) as silent:
-        assert site.is_entered()
-        wait_until(lambda: server.connections == 2)
-        begin_stop(server)
-        clock.pass_in(server, ASK_SECONDS)
-        assert silent.rest() == b""
-        site.let_go.set()
-        assert_last_answer(working)
+    working = connect(server, ask("/held"))
+    silent = connect(server, begun)
+    assert site.is_entered()
+    wait_until(lambda: server.connections == 2)
+    begin_stop(server)
+    clock.pass_in(server, ASK_SECONDS)
+    assert silent.rest() == b""
+    site.let_go.set()
+    assert_last_answer(working)
     assert has_ended(server)
 
 
@@ -146,37 +148,37 @@ def test_what_kept_connections_have_sent_before_a_stop_is_answered(start, site, 
 
 
 @pytest.mark.parametrize("path", ["/held", "/big"])
-def test_a_stop_ends_with_its_time(start, clock, site, path):
+def test_a_stop_ends_with_its_time(start, clock, site, path, connect):
     server = start()
-    with Client(server, ask(path), receive_bytes=4096) as slow:
-        if path == "/held":
-            assert site.is_entered()
-        else:
-            slow.receive(1)
-        begin_stop(server)
-        clock.pass_in(server, STOP_SECONDS)
-        assert has_ended(server)
-        with contextlib.suppress(ConnectionResetError):
-            assert len(slow.rest()) < len(BIG)
+    slow = connect(server, ask(path), receive_bytes=4096)
+    if path == "/held":
+        assert site.is_entered()
+    else:
+        slow.receive(1)
+    begin_stop(server)
+    clock.pass_in(server, STOP_SECONDS)
+    assert has_ended(server)
+    with contextlib.suppress(ConnectionResetError):
+        assert len(slow.rest()) < len(BIG)
 
 
-def test_a_body_that_has_begun_to_come_is_waited_for(start, clock):
+def test_a_body_that_has_begun_to_come_is_waited_for(start, clock, connect):
     server = start()
-    with Client(server, post(b"Content-Length: 4", body=b"o")) as sending:
-        wait_until_all_is_read(server)
-        begin_stop(server)
-        clock.pass_in(server, ASK_SECONDS)
-        sending.send(b"kay")
-        assert sending.body() == b"okay"
-        assert sending.rest() == b""
+    sending = connect(server, post(b"Content-Length: 4", body=b"o"))
+    wait_until_all_is_read(server)
+    begin_stop(server)
+    clock.pass_in(server, ASK_SECONDS)
+    sending.send(b"kay")
+    assert sending.body() == b"okay"
+    assert sending.rest() == b""
     assert has_ended(server)
 
 
-def test_a_large_answer_that_a_stop_finds_half_sent_ends_its_connection(start):
+def test_a_large_answer_that_a_stop_finds_half_sent_ends_its_connection(start, connect):
     server = start()
-    with Client(server, ask("/big"), receive_bytes=65536) as reading:
-        reading.receive(1)
-        begin_stop(server)
-        assert reading.body() == BIG
-        assert reading.rest() == b""
+    reading = connect(server, ask("/big"), receive_bytes=65536)
+    reading.receive(1)
+    begin_stop(server)
+    assert reading.body() == BIG
+    assert reading.rest() == b""
     assert has_ended(server)

@@ -1,7 +1,9 @@
 import io
 import logging
+import re
 import sys
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -77,11 +79,9 @@ def test_a_stderr_that_is_gone_ends_nothing():
 
 
 def test_a_record_that_can_not_be_shown_is_written_as_it_is(stderr, monkeypatch):
-    def no_line(*_args):
-        raise EOFError("the zipapp is shorter now")
-
+    """A replaced artifact has no lines for a trace."""
     for name in ("getline", "getlines", "checkcache"):
-        monkeypatch.setattr(f"linecache.{name}", no_line)
+        monkeypatch.setattr(f"linecache.{name}", Mock(side_effect=EOFError))
     stderr.let_go.set()
     handler = BatchHandler(stderr)
     log(handler, "%d", args=("no number",), levelname="INFO")
@@ -92,8 +92,7 @@ def test_a_record_that_can_not_be_shown_is_written_as_it_is(stderr, monkeypatch)
     assert handler.finish(10)
     unformatted, untraced = stderr.lines
     assert unformatted.startswith("INFO %d ('no number',)")
-    assert "a request failed" in untraced
-    assert "ValueError('a reason')" in untraced
+    assert re.search(r"a request failed.*ValueError\('a reason'\)", untraced)
 
 
 def test_trouble_is_told_once_in_a_while(caplog):
