@@ -92,7 +92,7 @@ def is_refused(done: "subprocess.CompletedProcess[Any]") -> bool:
 class Running:
     """A server process of the artifact."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    def __init__(self, process: Any, port: int, log: Path) -> None:
         self.process = process
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
@@ -110,7 +110,7 @@ class Running:
     def stop(self) -> int:
         """Its exit status after SIGTERM."""
         self.process.terminate()
-        return self.process.wait(15)
+        return int(self.process.wait(30))
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ class Answer:
 
 def connect(server: Listening) -> http.client.HTTPConnection:
     host = getattr(server, "host", "127.0.0.1")
-    return http.client.HTTPConnection(host, server.port, timeout=30)
+    return http.client.HTTPConnection(host, server.port, timeout=60)
 
 
 def exchange(

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-import random
+import secrets
 import socket
 import threading
 import time
@@ -166,13 +166,13 @@ def begun(deed: Callable[[], T]) -> Future[T]:
 def free_port() -> int:
     """One that the system does not give by itself: those begin at 32768 on Linux, or higher."""
     while True:
-        port = random.randrange(10_000, 32_000)
+        port = 10_000 + secrets.randbelow(22_000)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Return as soon as the condition holds; fail when it does not within the time."""
     deadline = time.monotonic() + seconds
     while not condition():

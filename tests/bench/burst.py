@@ -24,7 +24,6 @@ from tests.bench.receivers import address, receiving
 from tests.bench.running import (
     Figures,
     Server,
-    add_rounds,
     compare,
     parser_of,
     percentiles_ms,
@@ -68,6 +67,4 @@ def watch(server: Server) -> Figures:
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__)
-    add_rounds(parser)
-    main(parser.parse_args())
+    main(parser_of(__doc__, rounds=1).parse_args())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.bench.checks import Check, count, create_checks_key, database, insert, wait_long
 from tests.bench.receivers import address, receiving
-from tests.bench.running import Figures, add_rounds, compare, parser_of, serving
+from tests.bench.running import Figures, compare, parser_of, serving
 
 HOSTS = 500
 
@@ -86,6 +86,4 @@ def fill(data: Path, hosts: int, port: int, alerts: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__)
-    add_rounds(parser)
-    main(parser.parse_args())
+    main(parser_of(__doc__, rounds=1).parse_args())

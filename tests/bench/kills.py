@@ -9,38 +9,25 @@ in order.
 
 import argparse
 import random
-import sqlite3
 import sys
 import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
 
 from tests.bench.running import parser_of
 from tests.crash.cluster import Node
-from tests.crash.load import Load
+from tests.crash.load import File, Load
 
 CLIENTS = 8
 LONG_SECONDS = 4
 """In so long a life checks turn overdue and recover."""
 
 
-class Database:
-    """As `Load` asks for what is stored."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def execute(self, sql: str) -> list[tuple]:
-        with closing(sqlite3.connect(self._file, timeout=60)) as connection:
-            return connection.execute(sql).fetchall()
-
-
 def main(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = ("env", f"PYTHONPATH={arguments.tree}", sys.executable, "-P", "-m", "cardbeat")
         node = Node(Path(folder) / "node", command, "", "--sweep-seconds", "0.2")
-        database = Database(node.folder / "data" / "cardbeat.db")
+        database = File(node.folder / "data")
         node.start()
         try:
             with Load([node], CLIENTS) as load:
@@ -70,9 +57,7 @@ def kill_again_and_again(node: Node, load: Load, kills: int) -> list[float]:
 
 
 def report(load: Load, starts: list[float]) -> None:
-    counts = ", ".join(f"{number:,} {what}" for what, number in load.totals().items())
-    print(f"{len(starts)} kills; acknowledged: {counts}")
-    print(f"{load.outages():,} outages told; {load.doubles()} alerts arrived twice under one id")
+    print(load.summary())
     print(f"restart: median {starts[len(starts) // 2]:.2f} s, worst {starts[-1]:.2f} s")
 
 

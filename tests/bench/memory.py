@@ -19,7 +19,6 @@ from tests.bench.running import (
     HEALTH,
     Figures,
     Server,
-    add_rounds,
     children_of,
     compare,
     create_key,
@@ -76,6 +75,4 @@ def ask(server: Server, targets: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__)
-    add_rounds(parser)
-    main(parser.parse_args())
+    main(parser_of(__doc__, rounds=1).parse_args())

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from tests.bench.running import parser_of
 from tests.client import metric
-from tests.crash.cluster import Node, Pair, folder_for_all, installed
+from tests.crash.cluster import Node, Pair, folder_for_all
 from tests.crash.load import Load
+from tests.postgresql import installed
 
 CLIENTS = 6
 COUNTS = {"primary": 20, "node": 50, "standby": 10, "suspended": 3}
@@ -55,7 +56,8 @@ def main(arguments: argparse.Namespace) -> None:
                 getattr(kills, what)(number)
         load.settle(pair.primary, schema)
         missing = load.missing(pair.primary, schema)
-        report(load, missing)
+        print(load.summary())
+        print(f"{len(missing)} demands not met", *missing[:3], sep="\n    ")
     if bool(missing) is not arguments.without_standby:
         sys.exit("a control found nothing missing" if not missing else "something is missing")
 
@@ -140,13 +142,6 @@ def last_sweep(node: Node) -> float:
     with contextlib.suppress(OSError):
         return metric(node, "cardbeat_sweep_duration_seconds")
     return 0
-
-
-def report(load: Load, missing: list[str]) -> None:
-    counts = ", ".join(f"{number:,} {what}" for what, number in load.totals().items())
-    print(f"acknowledged: {counts}")
-    print(f"{load.outages():,} outages told; {load.doubles()} alerts arrived twice under one id")
-    print(f"{len(missing)} demands not met", *missing[:3], sep="\n    ")
 
 
 if __name__ == "__main__":

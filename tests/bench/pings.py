@@ -31,7 +31,7 @@ from pathlib import Path
 from tests.bench import wrk
 from tests.bench.checks import Check, create_checks_key, insert, on_postgresql
 from tests.bench.clients import header_blocks
-from tests.bench.running import Figures, Server, interleaved, parser_of, serving, trees_of
+from tests.bench.running import Figures, Server, interleaved, serving, show_figures, trees_of
 
 CHECKS = 1000
 CLIENTS = (1, 16, 64, 256)
@@ -76,16 +76,17 @@ def compare_all(arguments: argparse.Namespace, folder: Path) -> None:
                 for name, server in servers.items()
             }
             found = interleaved(sides, arguments.rounds)
-            wrk.show(f"{clients} clients", found, trees_of(arguments))
+            print(f"\n{clients} clients")
+            show_figures(found)
 
 
 def ci(arguments: argparse.Namespace, folder: Path) -> int:
     """The exit status. A busy machine gets further tries; a lost wake fails all of them."""
     with serving_checks(arguments.tree, folder) as server:
         # What the first answers did not need is loaded meanwhile.
-        ping_all(server, CI_CLIENTS, 2, seed=0, pause_ms=CI_PAUSE_MS)
-        for number in range(CI_TRIES):
-            figures = ping_all(server, CI_CLIENTS, arguments.seconds, number, CI_PAUSE_MS)
+        ping_all(server, CI_CLIENTS, 2, CI_PAUSE_MS)
+        for _ in range(CI_TRIES):
+            figures = ping_all(server, CI_CLIENTS, arguments.seconds, CI_PAUSE_MS)
             rate = figures["a second"]
             late = figures["p99 ms"]
             failed = figures["not 2xx"] + figures["socket errors"]
@@ -108,17 +109,16 @@ def serving_checks(tree: Path, data: Path) -> Iterator[Server]:
         yield server
 
 
-def ping_all(server: Server, clients: int, seconds: float, seed: int, pause_ms: int = 0) -> Figures:
+def ping_all(server: Server, clients: int, seconds: float, pause_ms: int = 0) -> Figures:
     targets = [f"GET /ping/check-{number}" for number in range(CHECKS)]
     load = wrk.Load(targets, header_blocks(), clients, pause_ms=pause_ms)
-    return wrk.measure(server, load, seconds, seed)
+    return wrk.measure(server, load, seconds)
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__)
+    parser = wrk.parser_of(__doc__)
     parser.add_argument(
         "--postgresql", metavar="URL", help="measure the tree over this database too"
     )
     parser.add_argument("--ci", action="store_true", help="exit 1 if pings of 64 clients are late")
-    wrk.add_options(parser)
     sys.exit(main(parser.parse_args()))

@@ -7,6 +7,7 @@ A bench that starts our server takes `--tree DIR`, the checkout whose server is 
 
 import argparse
 import contextlib
+import math
 import os
 import re
 import resource
@@ -17,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,42 +40,24 @@ Side = TypeVar("Side")
 
 
 def parser_of(
-    description: str | None, *, trees: bool = True, beside: bool = True
+    description: str | None, *, trees: bool = True, beside: bool = True, rounds: int = 0
 ) -> argparse.ArgumentParser:
-    """A bench's command line: its module's docstring as the help, and the checkouts if it starts our server."""
-    run = Path(sys.argv[0])
-    program = f"python -m tests.bench.{run.parent.name if run.stem == '__main__' else run.stem}"
-    parser = argparse.ArgumentParser(
-        program, None, description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """A bench's command line: its module's docstring as the help, and the checkouts if it starts our server.
+
+    With `rounds`, their usual number, there is an option for it.
+    """
+    program = f"python -m tests.bench.{Path(sys.argv[0]).stem}"
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(program, None, description, formatter_class=formatter)
+    add = parser.add_argument
     if trees:
-        parser.add_argument(
-            "--tree",
-            metavar="DIR",
-            type=checkout,
-            default=ROOT,
-            help="checkout to measure [this one]",
-        )
+        add("--tree", metavar="DIR", type=checkout, default=ROOT, help="this checkout [this one]")
     if trees and beside:
-        parser.add_argument(
-            "--beside",
-            metavar="DIR",
-            type=checkout,
-            help="a second checkout, such as the commit before",
-        )
+        add("--beside", metavar="DIR", type=checkout, help="a second one, such as the commit before")
+    if rounds:
+        shown = f"medians of N rounds [{rounds}]"
+        add("--rounds", metavar="N", type=int, default=rounds, help=shown)
     return parser
-
-
-def add_rounds(parser: argparse.ArgumentParser, rounds: int | None = None) -> None:
-    """`--rounds`, of which `rounds_of` knows the default if none is given here."""
-    shown = rounds or "1, 3 with --beside"
-    parser.add_argument(
-        "--rounds", metavar="N", type=int, default=rounds, help=f"medians of N rounds [{shown}]"
-    )
-
-
-def rounds_of(arguments: argparse.Namespace) -> int:
-    return arguments.rounds or (3 if arguments.beside else 1)
 
 
 def checkout(name: str) -> Path:
@@ -87,43 +71,38 @@ def trees_of(arguments: argparse.Namespace) -> Trees:
     return {"now": arguments.tree} | ({"before": arguments.beside} if arguments.beside else {})
 
 
-def interleaved(measures: dict[Side, Callable[[int], Figures]], rounds: int) -> dict[Side, Figures]:
-    """Take all measures in turn, there and back, and again in each round: the medians, and the sums of what failed.
-
-    A measure is called with the number of the round, from 0.
-    """
+def interleaved(measures: dict[Side, Callable[[], Figures]], rounds: int) -> dict[Side, Figures]:
+    """Take all measures in turn, there and back, and again in each round: the medians, and the sums of what failed."""
     found: dict[Side, list[Figures]] = {side: [] for side in measures}
     for number in range(rounds):
         for side in measures if number % 2 == 0 else reversed(measures):
-            found[side].append(measures[side](number))
+            found[side].append(measures[side]())
     return {side: over_rounds(figures) for side, figures in found.items()}
 
 
 def over_rounds(rounds: list[Figures]) -> Figures:
-    return {
-        name: (sum if name in FAILURES else statistics.median)(
-            [figures[name] for figures in rounds]
-        )
-        for name in rounds[0]
-    }
+    together = {}
+    for name in rounds[0]:
+        over = sum if name in FAILURES else statistics.median
+        together[name] = over([figures[name] for figures in rounds])
+    return together
 
 
 def compare(arguments: argparse.Namespace, measure: Callable[[Path], Figures]) -> None:
-    """Measure the trees in turn, and print the figures and the ratio of now to before."""
-    measures = {}
-    for name, tree in trees_of(arguments).items():
-        measures[name] = lambda _, tree=tree: measure(tree)
-    show_figures(interleaved(measures, rounds_of(arguments)))
+    """Measure the trees in turn, and print the figures."""
+    sides = {name: partial(measure, tree) for name, tree in trees_of(arguments).items()}
+    show_figures(interleaved(sides, arguments.rounds))
 
 
 def show_figures(found: dict[str, Figures]) -> None:
-    """A line for each figure: its name, a number for each tree, and now/before."""
-    both = "now" in found and "before" in found
-    print(f"{'':44}", *(f"{name:>12}" for name in found), "  now/before" if both else "")
-    for what in next(iter(found.values())):
+    """A line for each figure: its name, a number for each side, and the first side's as a multiple of each other's."""
+    first, *others = found
+    heads = [*found, *(f"{first}/{other}" for other in others)]
+    print(f"{'':44}", *(f"{head:>14}" for head in heads))
+    for what, number in found[first].items():
         numbers = [figures[what] for figures in found.values()]
-        ratio = f"{numbers[0] / numbers[1]:12.2f}" if both and numbers[1] else ""
-        print(f"{what:44}", *(f"{number:12,.2f}" for number in numbers), ratio, flush=True)
+        ratios = [number / other if other else math.nan for other in numbers[1:]]
+        print(f"{what:44}", *(f"{one:14,.2f}" for one in numbers + ratios), flush=True)
 
 
 def percentiles_ms(seconds: list[float]) -> dict[str, float]:

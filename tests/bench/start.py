@@ -23,7 +23,6 @@ from tests.bench.running import (
     HEALTH,
     Figures,
     Server,
-    add_rounds,
     interleaved,
     parser_of,
     trees_of,
@@ -39,7 +38,7 @@ LOADED_SECONDS = 3.0
 
 def main(arguments: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
-        measures: dict[tuple[str, str], Callable[[int], Figures]] = {}
+        measures: dict[tuple[str, str], Callable[[], Figures]] = {}
         for side, tree in trees_of(arguments).items():
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             for name, measure in measures_of(stack, tree, folder).items():
@@ -54,7 +53,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def measures_of(
     stack: contextlib.ExitStack, tree: Path, folder: Path
-) -> dict[str, Callable[[int], Figures]]:
+) -> dict[str, Callable[[], Figures]]:
     """What is measured with one artifact, by name. The server of `checks ping` runs all the time."""
     artifact = [sys.executable, str(folder / "cardbeat.pyz")]
     build = [sys.executable, tree / "build_zipapp.py", "--output", artifact[1]]
@@ -76,10 +75,10 @@ def measures_of(
     with started(artifact, again):
         # The measured starts find its database.
         pass
-    return measures | {"first answer": lambda _: first_answer(artifact, again)}
+    return measures | {"first answer": partial(first_answer, artifact, again)}
 
 
-def timed(command: tuple[str, ...], environment: dict[str, str], _number: int) -> Figures:
+def timed(command: tuple[str, ...], environment: dict[str, str]) -> Figures:
     began = time.perf_counter()
     subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
     return {"seconds": time.perf_counter() - began}
@@ -119,6 +118,4 @@ def answers(server: Server) -> bool:
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__)
-    add_rounds(parser, 10)
-    main(parser.parse_args())
+    main(parser_of(__doc__, rounds=10).parse_args())

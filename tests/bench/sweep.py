@@ -33,10 +33,8 @@ from tests.bench.checks import (
 from tests.bench.running import (
     Figures,
     Server,
-    add_rounds,
     interleaved,
     parser_of,
-    rounds_of,
     serving,
     show_figures,
     trees_of,
@@ -57,12 +55,10 @@ def main(arguments: argparse.Namespace) -> None:
         sides[name] = partial(measure, arguments, tree, None)
     if arguments.postgresql:
         sides["postgresql"] = partial(measure, arguments, arguments.tree, arguments.postgresql)
-    show_figures(interleaved(sides, rounds_of(arguments)))
+    show_figures(interleaved(sides, arguments.rounds))
 
 
-def measure(
-    arguments: argparse.Namespace, tree: Path, postgresql: str | None, _round: int
-) -> Figures:
+def measure(arguments: argparse.Namespace, tree: Path, postgresql: str | None) -> Figures:
     figures = {}
     for size in (SMALL, arguments.checks):
         with tempfile.TemporaryDirectory() as folder, Receiver(hang) as receiver:
@@ -130,9 +126,8 @@ def make_due(data: Path, due: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, rounds=1)
     parser.add_argument("checks", nargs="?", type=int, default=1_000_000, help="[1000000]")
     parser.add_argument("--due", nargs="+", type=int, default=DUE, help="how many come due")
     parser.add_argument("--postgresql", metavar="URL", help="measure over this database too")
-    add_rounds(parser)
     main(parser.parse_args())

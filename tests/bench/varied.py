@@ -38,7 +38,6 @@ from tests.bench.running import (
     Figures,
     Server,
     interleaved,
-    parser_of,
     percentiles_ms,
     serving,
     show_figures,
@@ -80,8 +79,8 @@ def measure(
             name: partial(wrk.measure, side.server, load_of(side, closing), arguments.seconds)
             for name, side in sides.items()
         }
-        print(f"\n{title}, {closing:.0%} of the requests close their connection", end="")
-        wrk.show("", interleaved(measures, arguments.rounds), trees_of(arguments))
+        print(f"\n{title}, {closing:.0%} of the requests close their connection")
+        show_figures(interleaved(measures, arguments.rounds))
 
 
 def load_of(side: Side, closing: float) -> wrk.Load:
@@ -147,7 +146,7 @@ def ask_all(side: Side) -> list[float]:
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__)
+    parser = wrk.parser_of(__doc__)
     parser.add_argument(
         "cards", metavar="CARDS", nargs="*", type=int, default=CARDS, help="[120 1000 20000]"
     )
@@ -157,5 +156,4 @@ if __name__ == "__main__":
     parser.add_argument(
         "--closing", metavar="SHARE", nargs="+", type=float, default=CLOSING, help="[0 0.05]"
     )
-    wrk.add_options(parser)
     main(parser.parse_args())

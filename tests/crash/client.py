@@ -9,13 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tests.artifact import Running
-from tests.client import Answer, ask, checks_key, connect, exchange, metric, new_check
+from tests.client import ask, connect, exchange, new_check
 from tests.support import wait_until
-
-__all__ = [
-    "Answer", "Busy", "ask", "checks_key", "connect", "exchange", "go_on", "metric", "new_check",
-    "require_kept", "stop",
-]  # fmt: skip
 
 
 class Busy(threading.Thread):

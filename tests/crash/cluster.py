@@ -12,11 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.artifact import ROOT, clean_environment
-from tests.postgresql import ENDS_WITH_US, STARTED_SECONDS, Postgres, installed
+from tests.artifact import ROOT, Running, clean_environment
+from tests.postgresql import ENDS_WITH_US, STARTED_SECONDS, Postgres
 from tests.support import free_port, wait_until
-
-__all__ = ["ENDS_WITH_US", "Node", "Pair", "Postgres", "folder_for_all", "installed"]
 
 
 class Pair:
@@ -74,45 +72,32 @@ class Pair:
         return self.primary.execute("SELECT state, sync_state FROM pg_stat_replication")
 
 
-class Node:
+class Node(Running):
     """A server of cardbeat, with a data folder of its own. `command`, to which options are added, runs in this tree."""
 
-    def __init__(self, folder: Path, command: Sequence[str], url: str, *options: str, host: str = "127.0.0.1") -> None:
+    def __init__(self, folder: Path, command: Sequence[Any], url: str, *options: str, host: str = "127.0.0.1") -> None:
         folder.mkdir()
-        self._url = url
+        super().__init__(None, free_port(), folder / "log")
+        self.host = host
         self.folder = folder
-        self.host, self.port = host, free_port()
+        self._environment = clean_environment(CARDBEAT_DATABASE=url)
         self._command = [
             *(*ENDS_WITH_US, *command, "--host", host, "--port", str(self.port)),
-            *("--data", str(folder / "data"), "--allow-private-webhooks", "--register-per-minute", "1000", *options),
+            *("--data", folder / "data", "--allow-private-webhooks", "--register-per-minute", "1000", *options),
         ]
-        self.process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def log(self) -> str:
-        return (self.folder / "log").read_text()
 
     def start(self) -> None:
         self.begin()
-        self.wait()
+        wait_until(self.serves, STARTED_SECONDS)
 
     def begin(self) -> None:
         """Start it, without waiting until it serves."""
-        with (self.folder / "log").open("wb") as log:
-            environment = clean_environment() | {"CARDBEAT_DATABASE": self._url}
-            self.process = subprocess.Popen(self._command, cwd=ROOT, stderr=log, env=environment)
-
-    def wait(self) -> None:
-        wait_until(self._serves, STARTED_SECONDS)
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(self._command, cwd=ROOT, stderr=log, env=self._environment)
 
     def kill(self) -> None:
         if self.process:
-            self.process.kill()
-            self.process.wait()
-
-    def stop(self) -> None:
-        self.process.terminate()
-        assert self.process.wait(20) == 0
+            super().kill()
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
@@ -121,10 +106,6 @@ class Node:
             yield
         finally:
             self.process.send_signal(signal.SIGCONT)
-
-    def _serves(self) -> bool:
-        assert self.process.poll() is None, self.log
-        return " serves http" in self.log
 
 
 @contextlib.contextmanager

@@ -1,16 +1,20 @@
 """Clients of several nodes that go on whatever fails, and what must be there of all that was acknowledged to them."""
 
+import contextlib
 import http.client
 import itertools
 import random
+import sqlite3
 import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
-from tests.crash.client import Answer, ask, exchange, new_check
-from tests.crash.cluster import Node, Postgres
+from cardbeat.database.sqlite.file import FILE_NAME
+from tests.client import Answer, ask, exchange, new_check
+from tests.crash.cluster import Node
 from tests.receiver import Receiver
 from tests.support import wait_until
 
@@ -20,6 +24,23 @@ SILENCES_SECONDS = (0.1, 0.5, 2.5)
 """Between the pings of a check whose period is a second, so that it turns overdue now and then."""
 TESTS = 20
 """Test alerts that a client orders at the most: a key has 30 an hour."""
+
+
+class Database(Protocol):
+    """Where what is stored is asked for: `Postgres`, or `File`."""
+
+    def execute(self, sql: str) -> list[tuple[Any, ...]]: ...
+
+
+class File:
+    """A server's own database, whose schema is `main`."""
+
+    def __init__(self, data: Path) -> None:
+        self._file = data / FILE_NAME
+
+    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+        with contextlib.closing(sqlite3.connect(self._file, timeout=60)) as connection:
+            return connection.execute(sql).fetchall()
 
 
 class Client(threading.Thread):
@@ -135,7 +156,7 @@ class Load:
         before = len(self.receiver.received)
         wait_until(lambda: _told(self.receiver, before) >= count, seconds)
 
-    def settle(self, database: Postgres, schema: str) -> None:
+    def settle(self, database: Database, schema: str) -> None:
         """Stop the clients, and wait until what nobody pings is overdue, and every alert was taken."""
         self.stop()
         left = (
@@ -144,7 +165,7 @@ class Load:
         )
         wait_until(lambda: database.execute(left) == [], 120)
 
-    def missing(self, database: Postgres, schema: str) -> list[str]:
+    def missing(self, database: Database, schema: str) -> list[str]:
         """What is wrong with what is stored and what has arrived, after `settle`: a sentence each."""
         found = []
         first = {received.id: received.json for received in self.receiver.received}
@@ -161,12 +182,12 @@ class Load:
     def totals(self) -> Counter[str]:
         return sum((client.acknowledged for client in self.clients), Counter())
 
-    def outages(self) -> int:
-        return _told(self.receiver)
-
-    def doubles(self) -> int:
-        """Alerts that arrived once more, under the same id."""
-        return len(self.receiver.received) - len(set(self.receiver.ids))
+    def summary(self) -> str:
+        """What was acknowledged and told."""
+        counts = ", ".join(f"{number:,} {what}" for what, number in self.totals().items())
+        doubles = len(self.receiver.received) - len(set(self.receiver.ids))
+        told = f"{_told(self.receiver):,} outages told; {doubles} alerts arrived twice under one id"
+        return f"acknowledged: {counts}\n{told}"
 
 
 def outages_in(alert: Mapping[str, Any]) -> int:
@@ -180,7 +201,7 @@ def _told(receiver: Receiver, start: int = 0) -> int:
     return len({received.id for received in arrived if received.json["type"] == "check.overdue"})
 
 
-def _stored(database: Postgres, schema: str, client: Client) -> dict[str, dict[str, Any]]:
+def _stored(database: Database, schema: str, client: Client) -> dict[str, dict[str, Any]]:
     """The rows of its two checks, by their ids."""
     columns = ("id", "ping_count", "version", "name", "status", "outage")
     ids = f"('{client.steady['id']}', '{client.flapping}')"
@@ -222,6 +243,6 @@ def _of_flapping(client: Client, row: dict[str, Any], told: list[Any]) -> dict[s
     }
 
 
-def stored_pings(database: Postgres, schema: str, check_id: str) -> int:
+def stored_pings(database: Database, schema: str, check_id: str) -> int:
     ((count,),) = database.execute(f"SELECT ping_count FROM {schema}.checks WHERE id = '{check_id}'")
     return int(count)

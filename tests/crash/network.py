@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from tests.crash.cluster import ENDS_WITH_US
+from tests.postgresql import ENDS_WITH_US
 
 PRIVATE = IPv4Network("10.219.0.0/16")
 """Where a few addresses are chosen. Who has one of them as well is out of reach from here meanwhile."""

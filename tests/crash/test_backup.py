@@ -11,7 +11,8 @@ import pytest
 from cardbeat.database import open_database
 from cardbeat.host.staging import PREFIX
 from tests.artifact import clean_environment, is_refused
-from tests.crash.client import Busy, ask, checks_key, go_on, stop
+from tests.client import ask, checks_key
+from tests.crash.client import Busy, go_on, stop
 from tests.support import wait_until
 
 

@@ -8,7 +8,8 @@ import pytest
 from cardbeat.database.sqlite.copies import require_sound
 from cardbeat.database.sqlite.file import FILE_NAME
 from cardbeat.host.disk import SMALL_DISK_SHARE
-from tests.crash.client import Busy, ask, checks_key, go_on, new_check, require_kept, stop
+from tests.client import ask, checks_key, new_check
+from tests.crash.client import Busy, go_on, require_kept, stop
 from tests.crash.conftest import DISK_BYTES, MIB, SEEDS
 from tests.support import wait_until
 
@@ -66,16 +67,6 @@ def test_nothing_is_acknowledged_that_is_not_on_disk_and_all_heals_by_itself(tro
     server.kill()
     require_sound(data / FILE_NAME)
     require_kept(clients, start("--data", str(data)))
-
-
-def test_no_method_of_a_ping_is_acknowledged_while_syncs_fail(busy, faults, tmp_path):
-    server, clients = busy(tmp_path / "data")
-    ping = f"/ping/{clients[0].check['id']}"
-    with faults.failing_syncs():
-        refused = [ask(server, method, ping) for method in ("GET", "HEAD", "POST") * 5]
-    stop(clients, 200, 503)
-    assert {answer.status for answer in refused} == {503}
-    assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
 
 
 def test_no_acknowledged_ping_is_lost_by_a_disk_that_fails_at_random(start, busy, faults, tmp_path):

@@ -2,31 +2,33 @@
 
 from cardbeat.database.sqlite.copies import require_sound
 from cardbeat.database.sqlite.file import FILE_NAME
-from tests.crash.client import Busy, ask, checks_key, go_on, new_check
+from tests.client import ask, checks_key, new_check
+from tests.crash.cluster import Node
+from tests.crash.load import File, Load
 from tests.receiver import Receiver
 from tests.support import wait_until
 
-CLIENTS, KILLS = 16, 4
+CLIENTS, KILLS = 8, 6
 
 
-def test_what_was_answered_survives_a_kill_over_and_over(start, tmp_path):
-    server = start("--data", "data")
-    key = checks_key(server)
-    clients = []
-    for _ in range(KILLS):
-        busy = [Busy(server, key) for _ in range(CLIENTS)]
-        go_on(busy, more=100)
-        server.kill()
-        for client in busy:
-            client.join()
-        require_sound(tmp_path / "data" / FILE_NAME)
-        server = start("--data", "data", port=server.port)
-        clients += busy
-        for client in clients:
-            stored = client.stored(server)
-            # The kill may have cut off the answer to one more.
-            assert stored["ping_count"] - client.pings[200] in (0, 1)
-            assert stored["version"] - client.check["version"] in (0, 1)
+def test_what_was_answered_survives_kills_and_each_outage_is_told_once(python, pyz, tmp_path):
+    node = Node(tmp_path / "node", (python, pyz), "", "--sweep-seconds", "0.2")
+    data = node.folder / "data"
+    node.start()
+    try:
+        with Load([node], CLIENTS) as load:
+            for number in range(KILLS):
+                # Some of the kills are in the middle of an alert.
+                load.wait_for_outages(1 + number % 2)
+                node.kill()
+                require_sound(data / FILE_NAME)
+                node.start()
+                load.wait()
+            load.settle(File(data), "main")
+            assert load.missing(File(data), "main") == []
+            assert load.totals()["recoveries"] > 0
+    finally:
+        node.kill()
 
 
 def test_an_answered_snooze_holds_after_a_kill(start):

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.artifact import ran, starter
-from tests.crash.client import ask, metric, new_check
+from tests.client import ask, metric, new_check
 from tests.receiver import Receiver
 from tests.support import wait_until
 

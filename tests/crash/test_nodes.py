@@ -9,12 +9,14 @@ import pytest
 
 from cardbeat.database.postgresql.lease import TERM_SECONDS
 from tests.artifact import starter
-from tests.crash.client import Busy, ask, checks_key, go_on, metric, new_check
+from tests.client import ask, checks_key, metric, new_check
+from tests.crash.client import Busy, go_on
 from tests.receiver import Receiver, answer, hang
 from tests.support import wait_until
 
-TAKEN_OVER_SECONDS = 2
-"""How soon another server delivers once the lease is free."""
+TAKEN_OVER_SECONDS = 8
+"""How soon another server delivers once the lease is free, on a busy machine too: before it could
+have ended by itself."""
 
 
 @pytest.fixture

@@ -12,20 +12,19 @@ from collections import Counter
 
 import pytest
 
-from cardbeat.database.postgresql.lease import HELD_SECONDS, TERM_SECONDS
+from cardbeat.database.postgresql.lease import TERM_SECONDS
 from tests import interfaces
-from tests.crash.client import ask, checks_key, metric, new_check
-from tests.crash.cluster import Node, Postgres, folder_for_all
+from tests.client import ask, checks_key, metric, new_check
+from tests.crash.cluster import Node, folder_for_all
 from tests.crash.network import Network, Refused
 from tests.nodes import HOURS_APART
+from tests.postgresql import Postgres
 from tests.receiver import Receiver
 from tests.support import wait_until
 
-TAKEN_OVER_SECONDS = 2
-"""How soon another node delivers once the lease is free."""
-PATIENCE_SECONDS = 1.0
-"""For what a machine has to do that has much else to do."""
-ANSWERED_SECONDS = 16.0
+TAKEN_OVER_SECONDS = 10
+"""How soon another node delivers once the lease is free, on a busy machine too."""
+ANSWERED_SECONDS = 25.0
 """The longest wait of a client: for a statement that is on its way, then for a connection that can't be made."""
 LATER_SECONDS = (3, 9, 11, 13)
 """When the alerts are due again that are tried before the cut."""
@@ -135,8 +134,8 @@ class Story:
         """Until the far node monitors again."""
         wait_until(lambda: ask(self.far, "GET", "/healthz").status == 200)
         self.healed = ask(self.far, "GET", f"/ping/{self.silent['id']}").status
-        wait_until(lambda: "another server sends alerts now" in self.far.log)
-        self.near.stop()
+        wait_until(lambda: "another server sends alerts now" in self.far.log.read_text())
+        assert self.near.stop() == 0
         before = metric(self.far, "cardbeat_sweep_duration_seconds")
         wait_until(lambda: metric(self.far, "cardbeat_sweep_duration_seconds") != before)
 
@@ -181,7 +180,8 @@ def story(network, postgres, pyz, tmp_path_factory):
 
 def test_another_node_takes_over_and_the_one_that_is_cut_off_sends_nothing_after_its_lease(story):
     assert story.taken_over_at - story.cut_at < TERM_SECONDS + TAKEN_OVER_SECONDS
-    assert max(at for at, *_ in story.posts.by(story.network.there)) < story.cut_at + HELD_SECONDS + PATIENCE_SECONDS
+    # From then on another node may send.
+    assert max(at for at, *_ in story.posts.by(story.network.there)) < story.cut_at + TERM_SECONDS
 
 
 def test_no_alert_is_told_twice_but_under_its_id(story):
@@ -197,7 +197,7 @@ def test_what_a_node_that_is_cut_off_is_asked_is_refused_in_time_until_the_cut_h
 
 def test_a_node_that_starts_cut_off_ends_with_one_line(story):
     assert story.starting.process.wait(20) == 2
-    assert len(story.starting.log.splitlines()) == 1
+    assert story.starting.log.read_text().count("\n") == 1
 
 
 def test_machines_whose_monotonic_clocks_are_apart_credit_each_other_nothing(story):
@@ -207,7 +207,7 @@ def test_machines_whose_monotonic_clocks_are_apart_credit_each_other_nothing(sto
     deadline = story.tested[0]["deadline_at"]
     check = ask(story.far, "GET", f"/checks/{story.tested[0]['id']}", key=story.key).json["check"]
     assert check["deadline_at"] == deadline
-    assert "the deadlines of checks" not in story.far.log + story.near.log
+    assert "the deadlines of checks" not in story.far.log.read_text() + story.near.log.read_text()
 
 
 def test_the_server_lets_go_of_the_sessions_of_a_host_that_was_cut_off(story):

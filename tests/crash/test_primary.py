@@ -7,14 +7,14 @@ import time
 import pytest
 
 from cardbeat.database.postgresql.connection import COMMIT_SECONDS
-from tests.crash.client import ask, checks_key, new_check
+from tests.client import ask, checks_key, new_check
 from tests.crash.cluster import Node, Pair, folder_for_all
 from tests.crash.load import Load, stored_pings
 from tests.support import wait_until
 
 CLIENTS = 4
-PATIENCE_SECONDS = COMMIT_SECONDS
-"""What does not wait for a commit is answered within this time: even on a busy machine, where 4.07 s were seen."""
+PATIENCE_SECONDS = 2 * COMMIT_SECONDS
+"""What does not wait for a commit is answered within this time, on a busy machine too."""
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from cardbeat.database import open_database
 from cardbeat.database.sqlite.copies import require_sound
 from cardbeat.database.sqlite.file import FILE_NAME
 from cardbeat.keys.store import Keys
-from tests.crash.client import ask
+from tests.client import ask
 from tests.support import wait_until
 
 YEAR = 31_536_000

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.crash.client import Busy, ask, checks_key, go_on, require_kept, stop
+from tests.client import ask, checks_key
+from tests.crash.client import Busy, go_on, require_kept, stop
 from tests.support import wait_until
 
 
@@ -32,18 +33,3 @@ def test_every_acknowledged_ping_is_in_the_database_that_was_moved_away(start, t
     wait_until(lambda: "cardbeat.db was removed or replaced while in use" in server.log.read_text())
     server.kill()
     require_kept(clients, start("--data", "moved"))
-
-
-def test_a_removed_wal_refuses_pings_until_the_restart(start, tmp_path):
-    server = start()
-    (client,) = clients = [Busy(server, checks_key(server))]
-    go_on(clients)
-    (tmp_path / "cardbeat-data" / "cardbeat.db-wal").unlink()
-    go_on(clients, 503, 1)
-    stop(clients, 200, 503)
-    refused = ask(server, "GET", f"/ping/{client.check['id']}")
-    assert (refused.status, refused.json["code"]) == (503, "database_unavailable")
-    assert server.stop() == 0
-    again = start()
-    require_kept(clients, again)
-    assert ask(again, "GET", "/healthz").status == 200

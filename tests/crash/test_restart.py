@@ -5,7 +5,7 @@ import subprocess
 import time
 
 from tests.artifact import free_port
-from tests.crash.client import ask, checks_key, new_check
+from tests.client import ask, checks_key, new_check
 from tests.documentation import blocks
 
 CRONTAB = blocks("README", "crontab")[0].partition("&& ")[2].split()

@@ -12,7 +12,7 @@ from tests.hosts.wine import windows_python
 from tests.support import free_port, wait_until
 
 HERE = Path(__file__).parent
-STOP_SECONDS = 15
+STOP_SECONDS = 60
 PIPE_SECONDS = 5
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from cardbeat import __version__
 from tests.artifact import ROOT, clean_environment, copy_of_the_tree, is_refused, ran, starter
-from tests.client import ask, cards_key, checks_key, new_check
-from tests.systems import STOPS
+from tests.client import ask, cards_key
 
 FAILING = """
 import logging, sys
@@ -113,20 +112,6 @@ def test_the_artifact_is_small_and_holds_only_the_package(pyz):
 def test_the_build_says_when_it_cannot_write(tmp_path):
     output = tmp_path / "none" / "a.pyz"
     assert is_refused(ran(sys.executable, ROOT / "build_zipapp.py", "--output", output))
-
-
-@STOPS
-@pytest.mark.quick
-def test_it_serves_pages_cards_and_checks_until_a_stop_signal_ends_it_with_0(start):
-    server = start()
-    assert b"</html>" in ask(server, "GET", "/").body
-    card = ask(server, "GET", f"/og?title=A%20card&key={cards_key(server)}")
-    assert card.body.startswith(b"\x89PNG")
-    key = checks_key(server)
-    path = f"/checks/{new_check(server, key)['id']}"
-    assert ask(server, "POST", path.replace("checks", "ping")).status == 200
-    assert ask(server, "GET", path, key=key).json["check"]["ping_count"] == 1
-    assert server.stop() == 0
 
 
 def test_without_pillow_it_says_how_to_get_it(pyz, python, tmp_path):

@@ -64,8 +64,10 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(refusal, database, is_cut):
     assert database.read_bytes() == before
 
 
-@pytest.mark.parametrize("locked", [".", "cardbeat.db", "writer.lock", "delivery.lock"])
-@pytest.mark.parametrize("mode", [0o000, 0o500])
+@pytest.mark.parametrize(
+    ("locked", "mode"),
+    [(".", 0o500), ("cardbeat.db", 0o000), ("writer.lock", 0o500), ("delivery.lock", 0o000)],
+)
 def test_what_may_not_be_read_or_written_is_to_be_made_writable(refusal, database, locked, mode):
     before = database.read_bytes()
     (database.parent / locked).chmod(mode)

@@ -4,7 +4,6 @@ import os
 import re
 import resource
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -77,20 +76,3 @@ def test_a_server_that_crashes_leaves_no_core_file(start, tmp_path):
     server.process.send_signal(signal.SIGQUIT)
     assert server.process.wait(15) == -signal.SIGQUIT
     assert {path.name for path in tmp_path.iterdir()} == {"cardbeat-data", server.log.name}
-
-
-@pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT])
-def test_a_terminal_that_is_closed_stops_it_but_not_under_nohup(start, ignored):
-    """A shell lets what it starts in the background ignore SIGINT, which stops it nevertheless."""
-
-    def ignore_it_alone():
-        for number in (signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN if number == ignored else signal.SIG_DFL)
-
-    server = start(preexec_fn=ignore_it_alone)
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    (mask,) = re.findall(r"^SigIgn:\t(\w+)", status, re.MULTILINE)
-    assert (int(mask, 16) & 1) == (ignored == signal.SIGHUP)
-    server.process.send_signal(signal.SIGINT)
-    assert server.process.wait(15) == 0
-    assert server.log.read_text().endswith(" INFO stopped\n")

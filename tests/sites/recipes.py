@@ -64,6 +64,7 @@ def metas(html):
 
 def texts_of(url):
     """The query of a card's address, each name in it once, without those that have no value."""
+    assert url.startswith(f"{ADDRESS}og?")
     pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
     assert len(dict(pairs)) == len(pairs), url
     return {name: value for name, value in pairs if value}

@@ -1,6 +1,7 @@
 """The lines that are written into a page's head, and what is told of a page's own."""
 
 import re
+from xml.etree import ElementTree
 
 import pytest
 
@@ -70,17 +71,11 @@ def test_title_and_url_are_added_where_there_is_none(html, added):
     assert with_tags(f"<head>{html}").decode() == lines + html
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        '<?xml version="1.0"?>\n<html>',
-        '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "x"><html>',
-        '<html xmlns="http://www.w3.org/1999/xhtml">',
-    ],
-)
-def test_xhtml_stays_well_formed(start):
-    tagged = with_tags(f"{start}<head><title>A</title></head></html>")
-    assert tagged.count(b"<meta ") == tagged.count(b'" />') == 7
+def test_xhtml_stays_well_formed():
+    start = '<?xml version="1.0"?>\n<html xmlns="http://www.w3.org/1999/xhtml">'
+    tagged = with_tags(f"{start}<head><title>A</title></head></html>", "A > B & C")
+    head = ElementTree.fromstring(tagged)[0]
+    assert [meta.get("content") for meta in head][3:5] == ["A > B & C", "summary_large_image"]
 
 
 @pytest.mark.parametrize("html", ["", "text", "<p>", "<title>A</title><![x", "<script>"])
@@ -92,7 +87,7 @@ def test_a_page_that_has_no_head_at_all_gets_one_or_stays(html):
 IMAGE = "<meta property=og:image content={}>"
 SUMMARY = "<meta name=twitter:card content=summary>"
 WARNED = [
-    *((IMAGE.format(url), ["relative_image"]) for url in ("/a.png", "//x.example/a", "x.example/a", "null", "data:x")),
+    *((IMAGE.format(url), ["relative_image"]) for url in ("//x.example/a", "data:x")),
     (IMAGE.format("' '"), ["empty_image"]),
     (IMAGE.format(OWN) + SUMMARY + "<meta property=twitter:card content=summary_large_image>", ["twitter_card"]),
     (STYLE + IMAGE.format(OWN), ["late_tags"]),
