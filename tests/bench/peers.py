@@ -10,6 +10,7 @@ import getpass
 import os
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.bench.running import ROOT, Server, is_listening
+from tests.bench.running import ROOT, Server
 from tests.support import free_port, wait_until
 
 PEERS = ("uvicorn", "nginx")
@@ -61,6 +62,12 @@ def copy_for_peers(files: list[Path], folder: Path) -> list[Path]:
     for file, name in zip(files, names, strict=True):
         shutil.copyfile(file, name)
     return names
+
+
+def is_listening(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
 
 
 @contextlib.contextmanager

@@ -16,13 +16,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from tests.support import free_port, wait_until
+from tests.support import free_port
 
 ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -117,12 +118,6 @@ def raise_descriptor_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def is_listening(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-        return True
-    return False
-
-
 @dataclass(frozen=True)
 class Server:
     port: int
@@ -143,6 +138,11 @@ class Server:
         client = socket.create_connection(("127.0.0.1", self.port), timeout=30)
         client.sendall(data)
         return client
+
+    def answers(self) -> bool:
+        with contextlib.suppress(ConnectionError), self.connect(HEALTH) as client:
+            return client.recv(4096).startswith(b"HTTP/1.1 200")
+        return False
 
 
 def memory_bytes(pid: int) -> int:
@@ -185,12 +185,13 @@ def serving(
         # One call to the kernel for each write, so a log on disk costs what it costs in use.
         with (Path(folder) / "log").open("wb") as log:
             process = subprocess.Popen(line, cwd=tree, stderr=log, env=environment_of(data))
+            server = Server(port, process.pid, data)
             try:
-                wait_until(lambda: is_listening(port), 60)
-                server = Server(port, process.pid, data)
                 # The port takes clients before the server answers them.
-                with server.connect(HEALTH) as client:
-                    client.recv(1)
+                while not server.answers():
+                    if process.poll() is not None:
+                        raise SystemExit(f"the server ended with status {process.returncode}")
+                    time.sleep(0.001)
                 yield server
             finally:
                 process.terminate()

@@ -15,20 +15,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from tests.bench.running import (
-    HEALTH,
     Figures,
     Server,
     interleaved,
     parser_of,
+    serving,
     trees_of,
 )
 from tests.client import checks_key, new_check
-from tests.support import free_port
 
 IMPORTS = "imports"
 MOST = {"first answer": 2.0, "--version": 0.7, "card": 1.7, "checks ping": 1.5}
@@ -58,7 +57,8 @@ def measures_of(
     artifact = [sys.executable, str(folder / "cardbeat.pyz")]
     build = [sys.executable, tree / "build_zipapp.py", "--output", artifact[1]]
     subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
-    server = stack.enter_context(started(artifact, folder))
+    serving_it = partial(serving, command=(artifact[1],))
+    server = stack.enter_context(serving_it())
     key = checks_key(server)
     new_check(server, key, name="job")
     card = ("card", "--title", "Designing reliable background jobs", "--output", folder / "card.png")
@@ -71,11 +71,10 @@ def measures_of(
     environment = os.environ | {"CARDBEAT_KEY": key}
     measures = {name: partial(timed, command, environment) for name, command in commands.items()}
     again = folder / "again"
-    again.mkdir()
-    with started(artifact, again):
+    with serving_it(data=again):
         # The measured starts find its database.
         pass
-    return measures | {"first answer": partial(first_answer, artifact, again)}
+    return measures | {"first answer": lambda: first_answer(serving_it(data=again))}
 
 
 def timed(command: tuple[str, ...], environment: dict[str, str]) -> Figures:
@@ -84,37 +83,12 @@ def timed(command: tuple[str, ...], environment: dict[str, str]) -> Figures:
     return {"seconds": time.perf_counter() - began}
 
 
-def first_answer(command: list[str], folder: Path) -> Figures:
+def first_answer(start: contextlib.AbstractContextManager[Server]) -> Figures:
     began = time.perf_counter()
-    with started(command, folder) as server:
+    with start as server:
         seconds = time.perf_counter() - began
         time.sleep(LOADED_SECONDS)
         return {"seconds": seconds, "MB": server.memory_bytes() / 1e6}
-
-
-@contextlib.contextmanager
-def started(command: list[str], folder: Path) -> Iterator[Server]:
-    """A server that has answered for the first time."""
-    port = free_port()
-    line = [*command, "--port", str(port)]
-    process = subprocess.Popen(line, cwd=folder, stderr=subprocess.DEVNULL)
-    server = Server(port, process.pid, folder / "cardbeat-data")
-    try:
-        while not answers(server):
-            if process.poll() is not None:
-                raise SystemExit(f"the server ended with status {process.returncode}")
-            time.sleep(0.001)
-        yield server
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def answers(server: Server) -> bool:
-    with contextlib.suppress(ConnectionRefusedError), server.connect(HEALTH) as client:
-        assert client.recv(4096).startswith(b"HTTP/1.1 200")
-        return True
-    return False
 
 
 if __name__ == "__main__":

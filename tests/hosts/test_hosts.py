@@ -207,10 +207,7 @@ def test_doctor_finds_a_served_folder_sound(start, run):
 @pytest.mark.parametrize(
     ("argv", "word"),
     [
-        (("--port", "70000"), "--port"),
         (("--host", "192.0.2.1", "--port", "0"), "192.0.2.1"),
-        (("--tiers", "none.toml"), "none.toml"),
-        (("backup", "copy.db"), "no database"),
         (("--port", "0", "--data", "file/data"), "file"),
     ],
 )

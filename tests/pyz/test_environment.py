@@ -1,7 +1,6 @@
 """The artifact in odd surroundings: each command ends with its status and one line, or works."""
 
 import os
-import re
 import resource
 import signal
 

@@ -1,11 +1,9 @@
-"""Jobs as people run them, against the artifact: a crontab line in a real shell, and borgmatic."""
+"""Jobs as people run them, against the artifact: lines of crontabs in real shells."""
 
 import os
 import re
 import shutil
-import sys
 import urllib.request
-import venv
 
 import pytest
 
@@ -15,22 +13,6 @@ from tests.documentation import block
 from tests.receiver import Receiver
 from tests.support import wait_until
 
-PACKAGE = "borgmatic==2.1.10"
-BORGMATIC = """
-import logging, sys
-from borgmatic.hooks.monitoring import healthchecks, monitor
-
-hook, states = {"ping_url": sys.argv[1], "send_logs": True}, [monitor.State[name] for name in sys.argv[2:]]
-logging.getLogger().setLevel(logging.DEBUG)
-logging.getLogger().addHandler(logging.StreamHandler(sys.stderr))
-healthchecks.initialize_monitor(hook, {}, "config.yaml", logging.INFO, False)
-for _ in range(3000):
-    logging.getLogger("borgmatic").info("a file that was saved, " + 40 * "x")
-logging.getLogger().handlers[0].setLevel(logging.WARNING)
-for state in states:
-    healthchecks.ping_monitor(hook, {}, "config.yaml", state, logging.INFO, False)
-healthchecks.destroy_monitor(hook, {}, logging.INFO, False)
-"""
 CRONTAB = block("checks", "crontab", "/$?").removeprefix("30 2 * * * ")
 URL = "http://127.0.0.1:8080/ping/ID"
 FAILED = ("check.overdue", "failed")
@@ -104,25 +86,3 @@ def test_powershell_asks_for_what_tells_the_exit_status(job):
     end = address.removeprefix(URL)
     job.asks(end.replace("$status", "-1073741510"))
     job.waits_for(FAILED)
-
-
-@pytest.fixture
-def borgmatic(tmp_path):
-    """Runs borgmatic's hook in an environment of its own, in some states; gives what it logs."""
-    venv.create(tmp_path, symlinks=True)
-    python = tmp_path / "bin/python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
-    if ran(*pip, "install", "-q", PACKAGE).returncode:
-        pytest.skip("pip can't install borgmatic")
-    return lambda *argv: ran(python, "-c", BORGMATIC, *argv).stderr.replace("\n", " ")
-
-
-def test_borgmatic_tells_start_end_and_failure_with_its_logs(job, borgmatic):
-    assert "Healthchecks error" not in borgmatic(job.ping_url, "START", "LOG", "FINISH")
-    job.waits_for()
-    borgmatic(job.ping_url, "START", "FAIL")
-    job.waits_for(FAILED)
-    borgmatic(job.ping_url, "START", "LOG", "FINISH")
-    job.waits_for(FAILED, RECOVERED)
-    # What it says if a ping is refused, so that its silence above means something.
-    assert "Healthchecks error: 404" in borgmatic(job.ping_url[:-1], "FINISH")
