@@ -151,7 +151,7 @@ def test_sentences_have_the_numbers_and_names_of_the_code():
         f"the first {checks.SHORT_ID_CHARACTERS} characters",
         f"At most {WAITING_TESTS} test alerts of a check may wait",
         f"a key may send {TESTS_AN_HOUR} in an hour",
-        ", ".join(one.name for one in RECEIVERS),
+        ", ".join(one["name"] for one in RECEIVERS),
     ):
         assert said in TEXT
 

@@ -55,7 +55,7 @@ def understood(url, sent):
 
 
 def words(url, sent):
-    """The sentence and its link, wherever the receiver looks for them; without what its title says already."""
+    """The sentence and its link, wherever the receiver looks for them."""
     if url == TEAMS:
         card = sent["attachments"][0]["content"]
         return f"{card['body'][0]['inlines'][0]['text']} {card['actions'][0]['url']}"
@@ -67,15 +67,8 @@ def words(url, sent):
 def test_each_receiver_gets_what_it_documents(url, kind):
     sent = sent_to(url, kind)
     Draft202012Validator(SCHEMAS[url]).validate(understood(url, sent))
-    assert_tells(words(url, sent), json.loads(stored(kind))["text"], sent.get("title"))
-
-
-def assert_tells(said, text, title):
-    """`said` is the whole text, or what follows the title in it."""
-    if title is None or not text.startswith(title):
-        assert said == text
-    else:
-        assert text.removeprefix(title).lstrip(":;, ") == said[0].lower() + said[1:]
+    assert words(url, sent) == json.loads(stored(kind))["text"]
+    assert "title" not in sent or '"nightly backup"' in sent["title"]
 
 
 @given(
@@ -90,8 +83,8 @@ def test_whatever_a_check_is_called_its_receiver_gets_what_it_documents_the_same
 
 
 def test_ntfy_gets_it_at_its_root_with_the_topic_in_it_and_the_rest_of_the_query():
-    address, sent = request_for("http://ntfy.example:8080/alerts?auth=QmFzaWM&priority=high", stored("check.test"))
-    assert address == "http://ntfy.example:8080/?auth=QmFzaWM&priority=high"
+    address, sent = request_for("http://a:b@ntfy.example:8080/alerts/?auth=QmFzaWM&priority=high", stored("check.test"))
+    assert address == "http://a:b@ntfy.example:8080/?auth=QmFzaWM&priority=high"
     assert json.loads(sent) == {
         "topic": "alerts",
         "title": 'Test alert for "nightly backup"',
@@ -102,7 +95,7 @@ def test_ntfy_gets_it_at_its_root_with_the_topic_in_it_and_the_rest_of_the_query
 
 def test_the_other_receivers_get_it_where_their_url_says():
     others = [url for url in URLS if url != NTFY]
-    assert [request_for(url, stored())[0] for url in others] == [url.replace(":443/", "/") for url in others]
+    assert [request_for(url, stored())[0] for url in others] == others
 
 
 OTHERS = """
@@ -135,22 +128,16 @@ def test_a_url_of_another_shape_gets_the_alert_as_it_is_stored(url):
 
 @pytest.mark.parametrize(("url", "name"), [line.split(" ", 1) for line in SHAPES.strip().splitlines()])
 def test_a_receiver_is_known_in_each_shape_of_its_urls(url, name):
-    form = next(receiver.form for receiver in RECEIVERS if receiver.name == name)
-    sent = sent_to(url)
-    assert {**sent, **form(json.loads(stored()))} == sent
+    usual = FORMED[NAMES.index(name)]
+    assert sent_to(url) | {"topic": 0} == sent_to(usual) | {"topic": 0}
 
 
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("name", ["@everyone", "<!channel>", "@here <@U1>", "<users/all>", "<at>all</at>"])
 def test_a_name_calls_nobody_anywhere(url, name):
-    said = [words(url, sent_to(url, name=name)), sent_to(url, name=name).get("title", "")]
+    sent = sent_to(url, name=name)
     for called in ("@e", "@h", "@U", "<", ">"):
-        assert called not in "".join(said)
-
-
-def test_discord_is_told_to_call_nobody_and_to_show_no_page_that_a_name_links():
-    sent = sent_to(DISCORD)
-    assert (sent["allowed_mentions"], sent["flags"]) == ({"parse": []}, 4)
+        assert called not in words(url, sent) + sent.get("title", "")
 
 
 MARKUP = r"*/5 **b** _i_ ~~s~~ `c` ||spoiler|| [x](https://evil.example) ![y](https://evil.example/p) \[z] & &lt;"
@@ -170,22 +157,16 @@ def test_a_character_reference_in_a_name_stays_as_it_is_written_where_they_are_d
     assert words(DISCORD, sent_to(DISCORD, name=name)) == text
 
 
-def test_what_a_name_holds_of_slacks_markup_is_text():
+def test_what_a_name_holds_of_slacks_and_google_chats_markup_is_text():
     sent = sent_to(SLACK, name=MARKUP)
     assert sent["mrkdwn"] is False
     assert "& &lt;" not in sent["text"]
     assert "&amp; &amp;lt;" in sent["text"]
+    assert not set(words(GOOGLE_CHAT, sent_to(GOOGLE_CHAT, name=MARKUP))) & set("*_~`")
 
 
-def test_what_a_name_holds_of_google_chats_markup_is_shown_by_look_alikes():
-    said = words(GOOGLE_CHAT, sent_to(GOOGLE_CHAT, name=MARKUP))
-    assert not set(said) & set("*_~`")
-    assert '"nightly_backup *"' in words(GOOGLE_CHAT, sent_to(GOOGLE_CHAT, name="nightly_backup *"))
-
-
-@pytest.mark.parametrize("braces", [2, 3, 4])
-def test_what_a_name_holds_of_an_adaptive_cards_functions_is_text(braces):
-    name = "{" * braces + "DATE(2017-02-14T06:08:39Z,SHORT)" + "}" * braces
+def test_what_a_name_holds_of_an_adaptive_cards_functions_is_text():
+    name = "{{{DATE(2017-02-14T06:08:39Z,SHORT)}}}"
     said = words(TEAMS, sent_to(TEAMS, name=name))
     assert "{{" not in said
     assert name in said.replace("\u200b", "")
@@ -194,37 +175,10 @@ def test_what_a_name_holds_of_an_adaptive_cards_functions_is_text(braces):
 @pytest.mark.parametrize("url", [NTFY, GOTIFY, TELEGRAM, APPRISE])
 def test_where_text_is_plain_nothing_says_otherwise(url):
     sent = sent_to(url, name=MARKUP)
-    assert_tells(words(url, sent), json.loads(stored(name=MARKUP))["text"], sent.get("title"))
+    assert words(url, sent) == json.loads(stored(name=MARKUP))["text"]
     assert not sent.keys() & {"markdown", "parse_mode", "entities"}
     assert "client::display" not in sent.get("extras", {})
     assert sent.get("format", "text") == "text"
-
-
-@pytest.mark.parametrize(
-    ("told", "title", "start"),
-    [
-        ({"late_seconds": 53}, '"nightly backup" is overdue', "53 seconds late since 2027-01-15 08:01 UTC; no ping"),
-        ({"reason": "failed"}, '"nightly backup" is overdue: the job failed', "At 2027-01-15 08:00 UTC; no ping yet."),
-        (
-            {"kind": "check.reminder", "overdue_seconds": 7200, "late_seconds": 7260},
-            '"nightly backup" is still overdue',
-            "For 2 hours: late since 2027-01-15 05:59 UTC; ",
-        ),
-        (
-            {"kind": "check.recovered", "overdue_seconds": 840},
-            '"nightly backup" has recovered',
-            "After 14 minutes: overdue since 2027-01-15 07:46 UTC; next",
-        ),
-        ({"kind": "check.recovered"}, '"nightly backup" has recovered', "Next ping expected by 2027-01-15 08:01 UTC."),
-        ({"kind": "check.test"}, 'Test alert for "nightly backup"', 'This is a test alert for "nightly backup"; '),
-    ],
-)
-def test_a_title_says_which_check_and_what_and_the_message_goes_on(told, title, start):
-    for url in (NTFY, GOTIFY, APPRISE):
-        sent = sent_to(url, **told)
-        assert sent["title"] == title
-        assert words(url, sent).startswith(start)
-        assert words(url, sent).endswith(f". {LINK}")
 
 
 @pytest.mark.parametrize("url", URLS)
@@ -233,21 +187,15 @@ def test_a_link_stays_as_it_is_whatever_is_escaped_around_it(url):
     assert words(url, sent_to(url, name=MARKUP, link=link)).endswith(f" {link}")
 
 
-def test_a_tap_on_a_notification_opens_the_check():
-    assert sent_to(NTFY)["click"] == LINK
-    assert sent_to(GOTIFY)["extras"]["client::notification"]["click"]["url"] == LINK
-
-
-def test_gotify_makes_most_noise_for_what_is_overdue():
+def test_each_kind_of_alert_has_its_title_noise_and_type():
+    titles = ['"nightly backup" is overdue', '"nightly backup" is still overdue', '"nightly backup" has recovered']
+    for url in (NTFY, GOTIFY, APPRISE):
+        assert [sent_to(url, kind)["title"] for kind in KINDS] == [*titles, 'Test alert for "nightly backup"']
     assert [sent_to(GOTIFY, kind)["priority"] for kind in KINDS] == [8, 8, 5, 5]
-
-
-def test_apprise_is_told_which_kind_it_is():
     assert [sent_to(APPRISE, kind)["type"] for kind in KINDS] == ["failure", "failure", "success", "info"]
-    assert set(sent_to(APPRISE)) == {"type", "title", "body", "format"}
 
 
-@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
-def test_the_documentation_has_each_receiver_in_its_table(receiver):
+@pytest.mark.parametrize("name", [receiver["name"] for receiver in RECEIVERS])
+def test_the_documentation_has_each_receiver_in_its_table(name):
     table = re.findall(r"^\| (.+?) \|.*https?://", DOCS["alerts"], re.MULTILINE)
-    assert any(receiver.name in row for row in table)
+    assert any(name in row for row in table)
