@@ -10,9 +10,8 @@ import psycopg
 
 from cardbeat.config import Tier
 from cardbeat.heartbeat.alerts.delivery import Delivery
-from cardbeat.heartbeat.alerts.outbox import Outbox
+from cardbeat.heartbeat.alerts.outbox import Outbox, Result
 from cardbeat.heartbeat.alerts.post import Sender
-from cardbeat.heartbeat.alerts.results import Result
 from cardbeat.heartbeat.check import CHANGEABLE, Settings
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.pings import Pings

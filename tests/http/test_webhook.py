@@ -11,7 +11,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.alerts.limits import Postponed
 from cardbeat.heartbeat.alerts.message import Outcome
 from cardbeat.heartbeat.alerts.post import ADDRESSES_TRIED, Sender
@@ -274,20 +273,6 @@ def test_a_crowded_address_gets_nothing_and_the_attempt_is_postponed():
         url = f"http://two.example:{other.port}/"
         assert post(url, attempt, lookup=leads_to("127.0.0.1", "127.0.0.2")) == Outcome(204)
     assert receiver.connections == 0
-
-
-@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOMEM])
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_without_descriptors_or_memory_there_is_no_attempt(monkeypatch, number, scheme):
-    monkeypatch.setattr(socket.socket, "connect", Mock(side_effect=OSError(number, "none")))
-    with pytest.raises(Unavailable):
-        post(f"{scheme}://two.example/", lookup=leads_to("127.0.0.1", "127.0.0.2"))
-    monkeypatch.setattr(
-        socket, "getaddrinfo", Mock(side_effect=socket.gaierror(socket.EAI_AGAIN, ""))
-    )
-    monkeypatch.setattr(socket, "socket", Mock(side_effect=OSError(number, "none")))
-    with pytest.raises(Unavailable):
-        post(f"{scheme}://a.example/")
 
 
 # Proxies.

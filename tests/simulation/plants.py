@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat import pings, sweep, tidy
-from cardbeat.heartbeat.alerts import delivery, message, recording, results
+from cardbeat.heartbeat.alerts import delivery, message, outbox, recording
 from cardbeat.keys import store
 from tests.simulation import disk
 
@@ -113,7 +113,7 @@ def move_waits() -> None:
 
 def gone_from_the_url_before() -> None:
     """A 410 from the URL that a check had ends an alert for the one that it has."""
-    results._as_stored = lambda result, *_: result
+    outbox._as_stored = lambda result, *_: result
 
 
 def taken_back_too_soon() -> None:

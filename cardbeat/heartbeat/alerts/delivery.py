@@ -8,7 +8,6 @@ import contextlib
 import logging
 import math
 import random
-import re
 import threading
 import time
 import traceback
@@ -19,15 +18,13 @@ from itertools import islice
 from cardbeat.clock import Clock
 from cardbeat.config import TIERS, Tier
 from cardbeat.database import Transaction
-from cardbeat.errors import Refusal, Unavailable
+from cardbeat.errors import Refusal
 from cardbeat.heartbeat.alerts.limits import SENDERS, Limits, Postponed, Run
 from cardbeat.heartbeat.alerts.message import Outcome, signed_headers
-from cardbeat.heartbeat.alerts.outbox import Due, Outbox, Queue
+from cardbeat.heartbeat.alerts.outbox import Due, Message, Outbox, Queue, Result
 from cardbeat.heartbeat.alerts.recording import HURRIED_SECONDS
-from cardbeat.heartbeat.alerts.results import Message, Result
 from cardbeat.heartbeat.alerts.retries import verdict
 from cardbeat.jobs.background import has_ended, start_thread
-from cardbeat.log import cut
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +55,7 @@ SCANS = 10
 open, PostgreSQL reads past the entries of all that was delivered since."""
 REPAIR_SECONDS = 600.0
 TROUBLE_SECONDS = 5.0
-"""Pause after the database could not be used, or there was no thread or descriptor."""
+"""Pause after the database could not be used, or after a defect."""
 ABANDONED_SECONDS = 0.25
 """Time for the thread to end after a stop that did not wait for all posts."""
 
@@ -92,9 +89,8 @@ class Delivery:
         # Written by the delivery's thread; any thread may read it.
         self._totals: Counter[str] = Counter(delivered=0, retried=0, failed=0)
         # Used by the delivery's thread alone.
-        self._turns: dict[Queue, int] = {}
-        """The number of the last run of each queue."""
-        self._runs = 0
+        self._turns: dict[Queue, float] = {}
+        """When the last run of each queue began."""
         self._repair_at = -math.inf
         self._pause_seconds = 0.0
         self._look_at = -math.inf
@@ -107,14 +103,12 @@ class Delivery:
         self._has_news = False
         self._stopping = False
         self._abandoned = False
-        self._pick_at = -math.inf
-        """When posts may begin again after trouble."""
         self._running: set[Run] = set()
         self._waiting: deque[Run] = deque()
         """Those of the running ones that no sender has taken yet."""
         self._senders = 0
-        self._taken: dict[int, tuple[str, bool]] = {}
-        """The check of each alert that is in a run, or whose result is not stored yet, by `seq`."""
+        self._taken: set[tuple[str, bool]] = set()
+        """`Due.line` of alerts that are in a run, or whose result is not stored yet."""
         self._results: deque[Result] = deque()
         self._thread = threading.Thread(target=self._deliver, name="alerts", daemon=True)
 
@@ -198,17 +192,12 @@ class Delivery:
             for run in self._running:
                 run.end_if_late()
         self._store_results()
-        if not has_lease:
+        if self._stopping or not has_lease:
             return
         if self._monotonic() >= self._repair_at:
             self._outbox.repair(int(self._clock()))
             self._repair_at = self._monotonic() + REPAIR_SECONDS
-        with self._changed:
-            may_pick = not self._stopping and self._monotonic() >= self._pick_at
-        if may_pick:
-            self._pick()
-        else:
-            self._look_at = self._pick_at
+        self._pick()
 
     def _store_results(self) -> None:
         while self._results:
@@ -219,7 +208,7 @@ class Delivery:
             with self._changed:
                 for result in results:
                     self._results.popleft()
-                    self._taken.pop(result.message.seq, None)
+                    self._taken.discard(result.message.line)
 
     def _pick(self) -> None:
         """Begin all posts that may begin now.
@@ -232,83 +221,81 @@ class Delivery:
         with self._outbox.database.read() as connection:
             found = self._outbox.queues(connection)
             scan_seconds = time.monotonic() - began
-            queues = [queue for queue, due_at in found.items() if due_at <= now]
+            due = [queue for queue, due_at in found.items() if due_at <= now]
             next_at = min((due_at for due_at in found.values() if due_at > now), default=math.inf)
-            if queues:
+            if due:
                 # Behind what may not begin yet others may be due soon.
                 next_at = min(next_at, now + BLOCKED_SECONDS)
             self._look_at = self._monotonic() + next_at - now
-            due: dict[Queue, list[Due]] = {}
+            queues = deque(sorted(due, key=lambda queue: self._turns.get(queue, -math.inf)))
+            candidates: dict[Queue, dict[str, list[Due]]] = {}
             # From here: also a look that took longer lets posts begin.
             ends_at = time.monotonic() + PICK_SECONDS
             while queues and time.monotonic() < ends_at:
-                queues.sort(key=lambda queue: self._turns.get(queue, 0))
-                queues = [one for one in queues if self._begin_one(connection, one, due, int(now))]
+                queue = queues.popleft()
+                if self._begin_one(connection, queue, candidates, int(now)):
+                    queues.append(queue)
         if queues:
             self._look_at = -math.inf
         self._pause_seconds = max(PAUSE_SECONDS, SCANS * scan_seconds, time.monotonic() - began)
 
-    def _begin_one(
-        self, connection: Transaction, queue: Queue, found: dict[Queue, list[Due]], now: int
-    ) -> bool:
-        """Begin one run of a queue. False if none may begin."""
-        with self._changed:
-            if not self._limits.has_room(queue):
-                return False
-        run = self._next_run(queue, found.get(queue, []))
-        if run is None:
-            found[queue] = self._candidates(connection, queue, now)
-            run = self._next_run(queue, found[queue])
-        if run is not None:
-            self._begin(run)
-        return run is not None
+    def _candidates(self, connection: Transaction, queue: Queue, now: int) -> dict[str, list[Due]]:
+        """Due alerts of a queue that may be posted, by host, the oldest first.
 
-    def _candidates(self, connection: Transaction, queue: Queue, now: int) -> list[Due]:
-        """Due alerts of a queue that may be posted; to hosts that were silent only if no others."""
+        Those for hosts that were silent are among them only if there are no others.
+        """
         with self._changed:
             full = self._limits.full_hosts(queue)
             silent = self._limits.silent_hosts(queue)
             dry = self._limits.dry_hosts(queue)
             has_first_posts = self._limits.has_first_posts(queue)
-            limit = CANDIDATES + len(self._taken)
-            taken = set(self._taken.values())
+            taken = set(self._taken)
+        found: dict[str, list[Due]] = {}
         for excluded in (full + silent, full):
-            due: list[Due] = []
-            if has_first_posts:
-                due += self._outbox.due(connection, queue, now, excluded + dry, limit)
-            if dry or not has_first_posts:
-                due += self._outbox.due(connection, queue, now, excluded, limit, tried=True)
-            # Nor what waits behind such an alert: a reminder that was deleted may still be posted.
-            due = [one for one in due if (one.check_id, one.is_test) not in taken]
-            if due or not silent:
+            limit = CANDIDATES + len(taken)
+            first_not_to = dry if has_first_posts else None
+            due = self._outbox.due(connection, queue, now, excluded, first_not_to, limit=limit)
+            for one in due:
+                # Nor what waits behind such an alert: a deleted reminder may still be posted.
+                if one.line not in taken:
+                    found.setdefault(one.receiver, []).append(one)
+            if found or not silent:
                 break
-        return due
+        return found
 
-    def _next_run(self, queue: Queue, found: list[Due]) -> Run | None:
-        """A run of the oldest alerts for one host, which it takes out of those that were found."""
-        for first in found:
-            with self._changed:
-                is_full = self._limits.is_full(queue, first.receiver)
-            if not is_full:
-                due = [one for one in found if one.receiver == first.receiver][:RUN]
-                found[:] = [one for one in found if one not in due]
-                return Run(self._limits, queue, due)
-        return None
+    def _begin_one(
+        self,
+        connection: Transaction,
+        queue: Queue,
+        candidates: dict[Queue, dict[str, list[Due]]],
+        now: int,
+    ) -> bool:
+        """Begin a run of the oldest alerts of a queue for one host. False if none may begin."""
+        with self._changed:
+            if not self._limits.has_room(queue):
+                return False
+        if queue not in candidates:
+            candidates[queue] = self._candidates(connection, queue, now)
+        with self._changed:
+            for host, due in candidates[queue].items():
+                if due and not self._limits.is_full(queue, host):
+                    self._begin(Run(self._limits, queue, host, due[:RUN]))
+                    del due[:RUN]
+                    return True
+        return False
 
     def _begin(self, run: Run) -> None:
-        with self._changed:
-            if self._senders <= len(self._running):
-                threading.Thread(target=self._send_all, name="sender", daemon=True).start()
-                self._senders += 1
-            self._limits.begin(run)
-            self._running.add(run)
-            self._taken |= {one.seq: (one.check_id, one.is_test) for one in run.due}
-            self._waiting.append(run)
-            self._has_work.notify()
-        self._runs += 1
+        if self._senders <= len(self._running):
+            threading.Thread(target=self._send_all, name="sender", daemon=True).start()
+            self._senders += 1
+        self._limits.begin(run)
+        self._running.add(run)
+        self._taken |= run.lines
+        self._waiting.append(run)
+        self._has_work.notify()
         if len(self._turns) > TURNS:
             self._turns.clear()
-        self._turns[run.queue] = self._runs
+        self._turns[run.queue] = self._monotonic()
 
     # The senders' threads.
 
@@ -318,15 +305,12 @@ class Delivery:
                 self._send(run)
             except Exception as error:
                 _log_trouble(error)
-                with self._changed:
-                    self._pick_at = self._monotonic() + self._trouble_seconds
+                with self._has_work:
+                    self._has_work.wait_for(lambda: self._stopping, self._trouble_seconds)
             with self._changed:
                 self._limits.end(run)
                 self._running.discard(run)
-                unstored = {result.message.seq for result in self._results}
-                for one in run.due:
-                    if one.seq not in unstored:
-                        self._taken.pop(one.seq, None)
+                self._taken -= run.lines
             self.wake()
 
     def _wait_for_run(self) -> Run | None:
@@ -337,20 +321,14 @@ class Delivery:
     def _send(self, run: Run) -> None:
         """Post the alerts of a run until one fails. Raises `Unavailable`."""
         ends_at = self._monotonic() + RUN_SECONDS
-        seqs = [one.seq for one in run.due]
-        for message in self._outbox.messages(seqs, run.host, int(self._clock())):
-            run.is_first = message.attempts == 0
-            with self._changed:
-                if self._stopping or not self._lease.held() or not self._limits.begin_post(run):
-                    return
+        for message in self._outbox.messages(run.seqs, run.host, int(self._clock())):
+            if self._stopping or not self._lease.held():
+                return
+            run.is_first = not message.alert["attempts"]
             began = self._monotonic()
             try:
                 outcome = self._attempt(run, message)
-            except (Postponed, Unavailable) as error:
-                with self._changed:
-                    self._limits.postponed(run)
-                if isinstance(error, Unavailable):
-                    raise
+            except Postponed:
                 return
             finally:
                 run.leave_connection()
@@ -358,6 +336,7 @@ class Delivery:
             with self._changed:
                 has_answered = outcome.status is not None
                 self._limits.note(run, has_answered, self._monotonic() - began)
+                run.lines.discard(message.line)
                 self._results.append(result)
             self.wake()
             if outcome.error is not None or self._monotonic() >= ends_at:
@@ -366,24 +345,26 @@ class Delivery:
     def _attempt(self, run: Run, message: Message) -> Outcome:
         from cardbeat.heartbeat.alerts.receivers import request_for  # noqa: PLC0415 - not at a start
 
-        url = message.webhook_url
         try:
-            address, body = request_for(url, message.body)
-            headers = signed_headers(message.id, int(self._clock()), body, *message.secrets)
-            return self._post(address, headers, body, run)
-        except (Postponed, Unavailable):
+            url, body = request_for(message.webhook_url, message.body)
+            headers = signed_headers(
+                message.alert["id"], int(self._clock()), body, *message.secrets
+            )
+            return self._post(url, headers, body, run)
+        except Postponed:
             raise
-        except Exception:
-            # The trace, with the URL cut after its host: the rest may be a secret.
-            secret = re.split(r"(?<![:/])[/?]", url, maxsplit=1)[-1]
-            trace = traceback.format_exc().replace(secret, cut(secret))
-            log.error("alert %s could not be sent\n%s", message.id, trace)
+        except Exception as error:
+            # Without the error's words: they may hold the URL, which may be a secret.
+            where = "".join(traceback.format_tb(error.__traceback__))
+            kind = type(error).__name__
+            log.error("alert %s could not be sent: %s\n%s", message.alert["id"], kind, where)
             return _BROKEN
 
 
 def judged(message: Message, outcome: Outcome, now: float, luck: float) -> Result:
     """The result of an attempt that ends at this Unix time; `luck` from 0 to 1 sets the jitter."""
-    told = verdict(outcome, message.attempts + 1, now, message.created_at, luck)
+    alert = message.alert
+    told = verdict(outcome, alert["attempts"] + 1, now, alert["created_at"], luck)
     result = Result(message, outcome.status, outcome.error, told.state)
     if told.wait_seconds is None:
         return result

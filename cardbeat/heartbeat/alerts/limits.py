@@ -7,14 +7,16 @@ import math
 import socket
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 from cardbeat.clock import Clock
 from cardbeat.config import FREE, Tier
 from cardbeat.heartbeat.alerts.outbox import Due, Queue
+
+T = TypeVar("T")
 
 SENDERS = 128
 """Most posts at once, each in a thread. Few on a host that grants few descriptors."""
@@ -32,12 +34,11 @@ RESTS = 3
 """A host that was silent for t seconds gets no post of that key for this many times t."""
 RESTS_FROM_SECONDS = 1.0
 HOSTS = 1000
-"""Most hosts of a key of which something is remembered."""
+"""Most hosts of a key of which something is remembered; then all are forgotten."""
 REMEMBERED = 10_000
-"""Most hosts that have answered, and keys, that are remembered."""
+"""The same of hosts that have answered, and of keys. Of names whose posts of an hour are counted,
+the one whose hour began first is forgotten, and starts from zero."""
 HOUR_SECONDS = 3600
-MOST_NAMES = 50_000
-"""Beyond this, the name whose hour began first is forgotten, and starts from zero."""
 
 
 class Postponed(Exception):
@@ -47,12 +48,14 @@ class Postponed(Exception):
 class Run:
     """Alerts of one queue for one host, posted one after another by one sender."""
 
-    def __init__(self, limits: "Limits", queue: Queue, due: Sequence[Due]) -> None:
+    def __init__(self, limits: "Limits", queue: Queue, host: str, due: Sequence[Due]) -> None:
         self.queue = queue
-        self.host = due[0].receiver
-        self.due = due
+        self.host = host
+        self.seqs = [one.seq for one in due]
+        self.lines = {one.line for one in due}
+        """What this run occupies: for each alert without a result its check, and whether a test."""
         self.is_first = False
-        """Whether the alert that is being posted was not tried before."""
+        """Whether the next post counts as a first one of its key."""
         self.address: str | None = None
         self.late_at = math.inf
         self.is_late = False
@@ -60,8 +63,8 @@ class Run:
         self._limits = limits
         self._connection: socket.socket | None = None
 
-    def enter(self, address: str) -> bool:
-        """Whether it may connect to this address, given as `address_name`."""
+    def enter(self, address: str | None) -> bool:
+        """Whether it may connect to this address, given as `address_name`; None is any proxy's."""
         with self._limits.lock:
             return self._limits.enter(self, address)
 
@@ -91,13 +94,6 @@ class Run:
                 self._connection = None
 
 
-class _Host(NamedTuple):
-    """A host of a key: until when it rests, and its address if that could not be entered."""
-
-    rests_until: float = -math.inf
-    address: str | None = None
-
-
 class Limits:
     """Which posts may begin now. Used under `lock` only. `tiers` has the limits of keys."""
 
@@ -118,8 +114,11 @@ class Limits:
         self._new: Counter[str] = Counter()
         """The same, of checks whose last alert was not taken."""
         self._first_posts = HourlyLimit(monotonic)
-        self._answered: OrderedDict[str, bool] = OrderedDict()
-        self._hosts: OrderedDict[str, OrderedDict[str, _Host]] = OrderedDict()
+        self._answered: set[str] = set()
+        self._rests: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        """Until when silent hosts rest, by key and host."""
+        self._refused: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        """The addresses of hosts that could not be entered last, by key and host."""
 
     def has_room(self, queue: Queue) -> bool:
         """Whether one more post of a key may begin: it has fewer than there are free senders.
@@ -138,85 +137,80 @@ class Limits:
 
     def is_full(self, queue: Queue, host: str) -> bool:
         """Whether a host gets no further post of this queue now."""
-        # A check whose last alert was taken has a receiver that answers.
-        most = EACH if not queue.is_new or host in self._answered else 1
-        if self._running[f"host {host}"] >= min(most, EACH - queue.is_new):
-            return True
-        known = self._known(queue, host)
-        return self.monotonic() < known.rests_until or self._is_crowded(queue, known.address)
+        most = EACH
+        if queue.is_new:
+            # Others have a receiver that answers.
+            most = EACH - 1 if host in self._answered else 1
+        return (
+            self._running[f"host {host}"] >= most
+            or self.monotonic() < self._rests[queue.key_id].get(host, -math.inf)
+            or self._is_crowded(queue, self._refused[queue.key_id].get(host))
+        )
 
     def full_hosts(self, queue: Queue) -> list[str]:
         """The hosts that get no further post of this queue now, as far as they are known."""
-        occupied = [name[len("host ") :] for name in self._running if name.startswith("host ")]
-        hosts = dict.fromkeys([*occupied, *self._hosts_of(queue)])
+        hosts = {name[len("host ") :] for name in self._running if name.startswith("host ")}
+        hosts.update(self._rests[queue.key_id], self._refused[queue.key_id])
         return [host for host in hosts if self.is_full(queue, host)]
 
     def silent_hosts(self, queue: Queue) -> list[str]:
         """The hosts that were silent when this key posted to them last."""
-        hosts = self._hosts_of(queue).items()
-        return [host for host, known in hosts if known.rests_until > -math.inf]
+        return [*self._rests[queue.key_id]]
 
     def dry_hosts(self, queue: Queue) -> list[str]:
         """The hosts that get no first post of this queue in this hour, as far as they are known."""
-        hosts = self._hosts_of(queue).items()
-        return [host for host, known in hosts if self._is_dry(queue, known.address)]
-
-    def begin(self, run: Run) -> None:
-        """Count a run, also at the address that its host had before."""
-        run.address = self._known(run.queue, run.host).address
-        self._add(run, 1)
-
-    def end(self, run: Run) -> None:
-        self._add(run, -1)
-
-    def enter(self, run: Run, address: str) -> bool:
-        """Whether a run may connect to an address; it leaves the address that it entered before."""
-        self._add(run, -1)
-        run.address = None
-        is_dry = run.is_first and self._is_dry(run.queue, address)
-        if is_dry or self._is_crowded(run.queue, address):
-            self._remember(run, address=address)
-        else:
-            run.address = address
-            if run.is_first and self._is_counted(run.queue):
-                self._first_posts.take(f"address {address}", FIRST_POSTS_TO_ADDRESS)
-        self._add(run, 1)
-        return run.address is not None
+        hosts = self._refused[queue.key_id].items()
+        return [host for host, address in hosts if self._is_dry(queue, address)]
 
     def has_first_posts(self, queue: Queue) -> bool:
         """Whether the key may begin one more alert in this hour."""
         return self._first_posts.taken(f"key {queue.key_id}") < self._first_posts_of(queue)
 
-    def begin_post(self, run: Run) -> bool:
-        """Count the post that begins, unless the key has begun too many alerts in this hour."""
-        most = self._first_posts_of(run.queue)
-        return not run.is_first or not self._first_posts.take(f"key {run.queue.key_id}", most)
+    def begin(self, run: Run) -> None:
+        """Count a run, also at the address that could not be entered last."""
+        run.address = self._refused[run.queue.key_id].get(run.host)
+        self._add(run, 1)
 
-    def postponed(self, run: Run) -> None:
-        """Take back what `begin_post` has counted."""
-        if run.is_first:
-            self._first_posts.give_back(f"key {run.queue.key_id}")
+    def end(self, run: Run) -> None:
+        self._add(run, -1)
+
+    def enter(self, run: Run, address: str | None) -> bool:
+        """Whether a run may connect to an address; it leaves the address that it entered before.
+
+        A first post is counted at the first address that is entered.
+        """
+        self._add(run, -1)
+        run.address = None
+        is_refused = self._is_crowded(run.queue, address)
+        if run.is_first and not is_refused:
+            is_refused = self._is_dry(run.queue, address) or not self._take_first_post(run, address)
+        if not is_refused:
+            run.address = address
+        elif address is not None:
+            _keep(self._refused, run, address)
+        self._add(run, 1)
+        return not is_refused
 
     def note(self, run: Run, has_answered: bool, seconds: float) -> None:
         """Note that a host has answered, or was silent for so long."""
         if has_answered:
-            _keep(self._answered, run.host, True, REMEMBERED)
-            if self._known(run.queue, run.host).rests_until > -math.inf:
-                self._remember(run, rests_until=-math.inf)
+            if len(self._answered) >= REMEMBERED:
+                self._answered.clear()
+            self._answered.add(run.host)
+            self._rests[run.queue.key_id].pop(run.host, None)
         elif seconds >= RESTS_FROM_SECONDS:
-            self._answered.pop(run.host, None)
-            self._remember(run, rests_until=self.monotonic() + RESTS * seconds)
+            self._answered.discard(run.host)
+            _keep(self._rests, run, self.monotonic() + RESTS * seconds)
 
-    def _hosts_of(self, queue: Queue) -> "OrderedDict[str, _Host]":
-        return self._hosts.get(queue.key_id, OrderedDict())
-
-    def _known(self, queue: Queue, host: str) -> _Host:
-        return self._hosts_of(queue).get(host, _Host())
-
-    def _remember(self, run: Run, **values: Any) -> None:
-        hosts = self._hosts_of(run.queue)
-        _keep(hosts, run.host, self._known(run.queue, run.host)._replace(**values), HOSTS)
-        _keep(self._hosts, run.queue.key_id, hosts, REMEMBERED)
+    def _take_first_post(self, run: Run, address: str | None) -> bool:
+        """Count a first post, unless the key has begun too many alerts in this hour."""
+        most = self._first_posts_of(run.queue)
+        if self._first_posts.take(f"key {run.queue.key_id}", most):
+            return False
+        if address is not None and self._is_counted(run.queue):
+            self._first_posts.take(f"address {address}", FIRST_POSTS_TO_ADDRESS)
+        run.is_first = False
+        return True
 
     def _is_crowded(self, queue: Queue, address: str | None) -> bool:
         return self._running[f"address {address}"] >= EACH - queue.is_new
@@ -269,16 +263,9 @@ class HourlyLimit:
             if not taken:
                 self._taken.pop(name, None)
             self._taken[name] = ends_at, taken + 1
-            if len(self._taken) > MOST_NAMES:
+            if len(self._taken) > REMEMBERED:
                 self._taken.popitem(last=False)
             return 0
-
-    def give_back(self, name: str) -> None:
-        """Take back a `take` that was in vain."""
-        with self._lock:
-            ends_at, taken = self._of(name, self._monotonic())
-            if taken:
-                self._taken[name] = ends_at, taken - 1
 
     def taken(self, name: str) -> int:
         """How many were taken in the hour that runs."""
@@ -290,9 +277,11 @@ class HourlyLimit:
         return (ends_at, taken) if now < ends_at else (now + HOUR_SECONDS, 0)
 
 
-def _keep(known: "OrderedDict[str, Any]", name: str, value: object, most: int) -> None:
-    """Keep a value under a name, and at most so many: the oldest goes."""
-    known[name] = value
-    known.move_to_end(name)
-    if len(known) > most:
-        known.popitem(last=False)
+def _keep(known: defaultdict[str, dict[str, T]], run: Run, value: T) -> None:
+    """Keep a value of a key's host. Where too many are known, all are forgotten."""
+    if len(known) > REMEMBERED:
+        known.clear()
+    hosts = known[run.queue.key_id]
+    if len(hosts) >= HOSTS:
+        hosts.clear()
+    hosts[run.host] = value

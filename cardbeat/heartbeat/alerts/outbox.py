@@ -10,22 +10,25 @@ knows of the tables: a statement finds rows by their key, Python decides, and ro
 `alerts` is changed: the change of a check does so, and so does `store`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
-from functools import partial
 from typing import Any, NamedTuple
 
 from cardbeat.clock import time_or_none
 from cardbeat.database import Database, Row, Transaction
-from cardbeat.heartbeat.alerts import results as results_of
+from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.message import OVERDUE, RECOVERED, TEST, Facts, body_of
 from cardbeat.heartbeat.alerts.recording import marks
-from cardbeat.heartbeat.alerts.results import KEPT, Message, Result, rows_by
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
 
+KEPT = 100
+"""Alerts that a check keeps; older finished ones are deleted."""
 LINK_CHARACTERS = 8
 """Of a check's id in the link to the dashboard: too few to ping with."""
+_NO_HOST = "/"
+"""Makes a list of hosts one of at least one."""
 
 
 class Queue(NamedTuple):
@@ -37,12 +40,39 @@ class Queue(NamedTuple):
 
 
 class Due(NamedTuple):
-    """A due alert. Of its check, test alerts and others go out beside each other."""
+    """A due alert. `line` is its check, and whether it is a test: these go out beside others."""
 
     seq: int
     receiver: str
-    check_id: str
-    is_test: bool
+    line: tuple[str, bool]
+
+
+class Message(NamedTuple):
+    """What one attempt needs: the alert's row as it was read, and what is sent to where.
+
+    `subject` names the check in the log, each of `secrets` signs.
+    """
+
+    alert: Row
+    subject: str
+    webhook_url: str
+    body: bytes
+    secrets: tuple[str, ...]
+
+    @property
+    def line(self) -> tuple[str, bool]:
+        return self.alert["check_id"], self.alert["outage"] is None
+
+
+class Result(NamedTuple):
+    """The result of an attempt, as it is stored. The times are None for a finished alert."""
+
+    message: Message
+    status: int | None
+    error: str | None
+    state: str
+    next_attempt_at: int | None = None
+    asked_until: int | None = None
 
 
 class Outbox:
@@ -55,13 +85,14 @@ class Outbox:
         self.database = database
         self._base_url = base_url
         self._zone = zone
-        self._scan = _SCAN if database.fence is None else _SCAN_POSTGRESQL
+        engine = "postgresql" if database.fence else "sqlite"
+        self._queues = read_text(f"heartbeat/alerts/queues_{engine}.sql")
 
     def queues(self, connection: Transaction) -> dict[Queue, int]:
         """All queues, and since or from when the first alert of each is due. 4 µs for each key."""
-        rows = connection.execute(f"{self._scan} {_WITH_TIER}")
+        rows = connection.execute(self._queues)
         # Without a tier: the key is revoked.
-        return {Queue(key_id, bool(is_new), tier): at for key_id, is_new, tier, at in rows if tier}
+        return {Queue(key_id, bool(is_new), tier): at for key_id, is_new, at, tier in rows if tier}
 
     def due(
         self,
@@ -69,29 +100,34 @@ class Outbox:
         queue: Queue,
         now: int,
         full: Iterable[str],
-        limit: int,
+        dry: Iterable[str] | None,
         *,
-        tried: bool = False,
+        limit: int,
     ) -> list[Due]:
         """The due alerts of a queue, the oldest first, at most `limit`.
 
-        Without those for the receivers in `full`; with `tried` only those that were tried before.
+        Without those for the hosts in `full`, and without first posts to those in `dry`; None is
+        without any first posts.
         """
-        excluded = ["", *full]
+        excluded = [_NO_HOST, *full]
+        without_first: list[str] = []
+        is_wanted = "attempts > 0"
+        if dry is not None:
+            without_first = [_NO_HOST, *dry]
+            is_wanted += f" OR receiver NOT IN ({marks(without_first)})"
         rows = connection.execute(
             "SELECT seq, receiver, check_id, outage IS NULL FROM alerts WHERE state = 'pending'"
             " AND next_attempt_at IS NOT NULL AND is_new = ? AND key_id = ?"
             f" AND next_attempt_at <= ? AND receiver NOT IN ({marks(excluded)})"
-            f"{' AND attempts > 0' if tried else ''} ORDER BY next_attempt_at LIMIT ?",
-            (int(queue.is_new), queue.key_id, now, *excluded, limit),
+            f" AND ({is_wanted}) ORDER BY next_attempt_at LIMIT ?",
+            (int(queue.is_new), queue.key_id, now, *excluded, *without_first, limit),
         )
-        return [Due(*row) for row in rows]
+        return [Due(seq, host, (check_id, is_test)) for seq, host, check_id, is_test in rows]
 
     def oldest_due_at(self) -> int | None:
         """The Unix time since when the oldest alert is due; None if none waits."""
         with self.database.read() as connection:
-            row = connection.execute(f"{self._scan} SELECT min(due_at) FROM found").fetchone()
-        return None if row[0] is None else int(row[0])
+            return min(self.queues(connection).values(), default=None)
 
     def messages(self, seqs: Sequence[int], receiver: str, now: int) -> list[Message]:
         """What attempts at these alerts need, in this order.
@@ -99,11 +135,11 @@ class Outbox:
         Without those that are not due any more, and those that go to another host by now.
         """
         with self.database.read() as connection:
-            alerts = rows_by(connection, "alerts", "seq", seqs)
+            alerts = _rows_by(connection, "alerts", "seq", seqs)
             check_ids = {alert["check_id"] for alert in alerts.values()}
-            checks = rows_by(connection, "checks", "id", check_ids)
+            checks = _rows_by(connection, "checks", "id", check_ids)
             key_ids = {check["api_key_id"] for check in checks.values()}
-            keys = rows_by(connection, "keys", "id", key_ids)
+            keys = _rows_by(connection, "keys", "id", key_ids)
         found = []
         for seq in seqs:
             alert = alerts.get(seq)
@@ -124,31 +160,22 @@ class Outbox:
         )
         told = Facts(*(alert[name] for name in Facts._fields))
         link = f"{self._base_url}/dashboard#{check.id[:LINK_CHARACTERS]}"
-        signed_with = [key["webhook_secret"]]
+        secrets = [key["webhook_secret"]]
         if (key["old_webhook_secret_until"] or 0) > now:
-            signed_with.append(key["old_webhook_secret"])
-        return Message(
-            alert["seq"],
-            alert["id"],
-            check.id,
-            subject_of(check.id, key["prefix"]),
-            row["webhook_url"],
-            body_of(told, shown, link, self._zone),
-            tuple(signed_with),
-            alert["attempts"],
-            alert["outages"],
-            alert["created_at"],
-        )
+            secrets.append(key["old_webhook_secret"])
+        body = body_of(told, shown, link, self._zone)
+        subject = subject_of(check.id, key["prefix"])
+        return Message(alert, subject, row["webhook_url"], body, tuple(secrets))
 
     def store(self, results: Sequence[Result], now: int) -> list[Result]:
         """Store the results of up to 200 attempts; those that count. Raises `Unavailable`."""
 
         def store(transaction: Transaction) -> list[Result]:
             # So no change of a check comes between what is read and what is written.
-            check_ids = list({result.message.check_id for result in results})
+            check_ids = list({result.message.alert["check_id"] for result in results})
             sql = f"SELECT seq FROM checks WHERE id IN ({marks(check_ids)}) ORDER BY seq"
             self.database.lock(transaction, sql, check_ids)
-            return results_of.store(transaction, results, now)
+            return _store(transaction, results, now)
 
         stored = self.database.write(store)
         note(GIVEN_UP, [one.message.subject for one in stored if one.state == "failed"])
@@ -162,12 +189,17 @@ class Outbox:
         )
         with self.database.read() as connection:
             rows = connection.execute(
-                f"SELECT first.seq FROM ({firsts}) AS first"
-                " JOIN alerts ON alerts.seq = first.seq WHERE next_attempt_at IS NULL"
+                f"SELECT first.seq FROM ({firsts}) AS first JOIN alerts ON alerts.seq = first.seq"
+                " WHERE next_attempt_at IS NULL LIMIT 1000"
             ).fetchall()
-        for row in rows:
+        seqs = [row["seq"] for row in rows]
+        if seqs:
             # Older alerts never come, so what is first stays first.
-            self.database.write(partial(_repair, row["seq"], now))
+            sql = (
+                f"UPDATE alerts SET next_attempt_at = ? WHERE seq IN ({marks(seqs)})"
+                " AND state = 'pending' AND next_attempt_at IS NULL"
+            )
+            self.database.write(lambda transaction: transaction.execute(sql, (now, *seqs)))
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """The newest alerts of a check, as `GET /checks/{id}/alerts` has them, at most `KEPT`."""
@@ -178,52 +210,32 @@ class Outbox:
                 (check_id, KEPT),
             ).fetchall()
         due_at: dict[bool, int | None] = {}
+        newest: list[dict[str, Any]] = []
         # The oldest first: one that waits behind another has its time.
-        shown = [_shown(row, due_at) for row in reversed(rows)]
-        return shown[::-1]
+        for row in reversed(rows):
+            shown = dict(row)
+            if row["state"] == "pending":
+                at = due_at.setdefault(row["type"] == TEST, row["next_attempt_at"])
+                shown["next_attempt_at"] = at
+            for name in ("created_at", "next_attempt_at"):
+                shown[name] = time_or_none(shown[name])
+            newest.insert(0, shown)
+        return newest
 
 
 _STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
 """The status that a check had when an alert of this type was stored."""
 
-_WAITS = "state = 'pending' AND next_attempt_at IS NOT NULL"
-_FIRST = (
-    f"SELECT seq, is_new, key_id, next_attempt_at AS due_at FROM alerts WHERE {_WAITS}"
-    " ORDER BY is_new, key_id, next_attempt_at LIMIT 1"
-)
-_NEXT = (
-    f"SELECT {{}} FROM alerts WHERE {_WAITS} AND {{}}"
-    " ORDER BY is_new, key_id, next_attempt_at LIMIT 1"
-)
-_SCAN = (
-    f"WITH RECURSIVE found (seq, is_new, key_id, due_at) AS (SELECT * FROM ({_FIRST}) UNION ALL"
-    " SELECT next.seq, next.is_new, next.key_id, next.next_attempt_at"
-    " FROM found JOIN alerts AS next ON next.seq = coalesce("
-    f"({_NEXT.format('seq', 'is_new = found.is_new AND key_id > found.key_id')}),"
-    f" ({_NEXT.format('seq', 'is_new > found.is_new')})))"
-)
-"""The first alert of each queue, of the index `alerts_due`: one step for a key, not for an alert.
 
-For `(is_new, key_id) > (found.is_new, found.key_id)` SQLite searches by `is_new` alone.
-"""
-_SCAN_POSTGRESQL = (
-    f"WITH RECURSIVE found (seq, is_new, key_id, due_at) AS (({_FIRST}) UNION ALL"
-    " SELECT next.seq, next.is_new, next.key_id, next.next_attempt_at FROM found CROSS JOIN"
-    " LATERAL ("
-    f"{_NEXT.format('*', '(is_new, key_id) > (found.is_new, found.key_id)')}) AS next)"
-)
-_WITH_TIER = (
-    "SELECT key_id, is_new, (SELECT tier FROM keys WHERE keys.id = found.key_id"
-    " AND revoked_at IS NULL) AS tier, due_at FROM found"
-)
-
-
-def _repair(seq: int, now: int, transaction: Transaction) -> None:
-    transaction.execute(
-        "UPDATE alerts SET next_attempt_at = ?"
-        " WHERE seq = ? AND state = 'pending' AND next_attempt_at IS NULL",
-        (now, seq),
-    )
+def _rows_by(
+    connection: Transaction, table: str, name: str, values: Iterable[object]
+) -> dict[Any, Row]:
+    """The rows of a table with one of these values in this column, by that value."""
+    values = list(values)
+    if not values:
+        return {}
+    sql = f"SELECT * FROM {table} WHERE {name} IN ({marks(values)})"
+    return {row[name]: row for row in connection.execute(sql, values).fetchall()}
 
 
 def _may_be_posted(alert: Row, check: Row, key: Row, receiver: str, now: int) -> bool:
@@ -234,11 +246,135 @@ def _may_be_posted(alert: Row, check: Row, key: Row, receiver: str, now: int) ->
     return is_due and has_receiver and key["revoked_at"] is None
 
 
-def _shown(row: Row, due_at: dict[bool, int | None]) -> dict[str, Any]:
-    """An alert as it is shown. `due_at` has the times of older ones that wait, by whether tests."""
-    shown = dict(row)
-    if row["state"] == "pending":
-        shown["next_attempt_at"] = due_at.setdefault(row["type"] == TEST, row["next_attempt_at"])
-    for name in ("created_at", "next_attempt_at"):
-        shown[name] = time_or_none(shown[name])
-    return shown
+def _store(transaction: Transaction, results: Sequence[Result], now: int) -> list[Result]:
+    """Store results of checks whose rows are locked; those that count, as they are stored.
+
+    1. A result counts only for the attempt that it is of. One that failed at a URL which the check
+    no longer has changes neither state nor time. 2. The check shows the last result. 3. Behind an
+    alert that ended the next one is due, and a delivered test lets an outage that waits for its
+    retry be tried. 4. Finished alerts beyond `KEPT` go.
+    """
+    read = [result.message.alert for result in results]
+    checks = _rows_by(transaction, "checks", "id", {alert["check_id"] for alert in read})
+    alerts = _rows_by(transaction, "alerts", "seq", [alert["seq"] for alert in read])
+    stored = []
+    delivery = {}
+    for result in results:
+        before = result.message.alert
+        alert = alerts.get(before["seq"])
+        if alert is None or any(alert[name] != before[name] for name in ("id", "attempts")):
+            continue
+        if alert["state"] != "pending":
+            continue
+        check = checks[alert["check_id"]]
+        stored.append(_as_stored(result, alert, check))
+        if check["webhook_url"] == result.message.webhook_url:
+            delivery[check["id"]] = "ok" if result.state == "delivered" else "failing"
+    if stored:
+        _store_results(transaction, stored)
+        for told in ("ok", "failing"):
+            changed = [
+                check_id
+                for check_id, last in delivery.items()
+                if last == told and checks[check_id]["delivery"] != told
+            ]
+            _store_delivery(transaction, changed, told)
+        _go_on(transaction, stored, alerts, now)
+    return stored
+
+
+def _as_stored(result: Result, alert: Row, check: Row) -> Result:
+    """The result, without effect on state and time if it failed at a URL that is gone."""
+    if result.state == "delivered" or check["webhook_url"] == result.message.webhook_url:
+        return result
+    due_at = alert["next_attempt_at"]
+    return result._replace(state="pending", next_attempt_at=due_at, asked_until=None)
+
+
+def _store_results(transaction: Transaction, results: Sequence[Result]) -> None:
+    row = (
+        "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT),"
+        " CAST(? AS BIGINT), CAST(? AS BIGINT))"
+    )
+    values: list[object] = []
+    for result in results:
+        values += (result.message.alert["seq"], *result[1:])
+    transaction.execute(
+        "WITH made (seq, status, error, state, due_at, asked) AS"
+        f" (VALUES {', '.join([row] * len(results))})"
+        " UPDATE alerts SET attempts = attempts + 1,"
+        " last_status = coalesce(made.status, last_status), last_error = made.error,"
+        " state = made.state, next_attempt_at = made.due_at, asked_until = made.asked"
+        " FROM made WHERE alerts.seq = made.seq",
+        values,
+    )
+
+
+def _store_delivery(transaction: Transaction, check_ids: Sequence[str], told: str) -> None:
+    """Store the last result of checks where it differs, and what follows for their alerts."""
+    if check_ids:
+        among = marks(check_ids)
+        sql = f"UPDATE checks SET delivery = ? WHERE id IN ({among})"
+        transaction.execute(sql, (told, *check_ids))
+        sql = f"UPDATE alerts SET is_new = ? WHERE check_id IN ({among}) AND state = 'pending'"
+        transaction.execute(sql, (int(told != "ok"), *check_ids))
+
+
+def _go_on(
+    transaction: Transaction, results: Sequence[Result], alerts: dict[Any, Row], now: int
+) -> None:
+    """Make due what waits behind finished alerts, and delete the oldest finished ones.
+
+    The next alert of a check tells the outages that a finished one has not told.
+    """
+    tested = set()
+    untold: Counter[str] = Counter()
+    ended = set()
+    for result in results:
+        alert = alerts[result.message.alert["seq"]]
+        if result.state == "pending":
+            continue
+        ended.add(alert["check_id"])
+        told = 0
+        if result.state == "delivered":
+            told = result.message.alert["outages"]
+            if alert["outage"] is None:
+                tested.add(alert["check_id"])
+        untold[alert["check_id"]] += alert["outages"] - told
+    if not ended:
+        return
+    firsts = transaction.execute(
+        "SELECT check_id, seq, outage, attempts, next_attempt_at FROM alerts WHERE seq IN ("
+        f"SELECT min(seq) FROM alerts WHERE state = 'pending' AND check_id IN ({marks(ended)})"
+        " GROUP BY check_id, outage IS NULL)",
+        list(ended),
+    ).fetchall()
+    due = []
+    for first in firsts:
+        is_outage = first["outage"] is not None
+        waits_for_retry = first["attempts"] and is_outage and first["check_id"] in tested
+        if first["next_attempt_at"] is None or waits_for_retry:
+            due.append(first["seq"])
+        if is_outage and untold[first["check_id"]]:
+            sql = "UPDATE alerts SET outages = outages + ? WHERE seq = ?"
+            transaction.execute(sql, (untold[first["check_id"]], first["seq"]))
+    if due:
+        sql = f"UPDATE alerts SET next_attempt_at = ? WHERE seq IN ({marks(due)})"
+        transaction.execute(sql, (now, *due))
+    _drop_oldest(transaction, list(ended))
+
+
+def _drop_oldest(transaction: Transaction, check_ids: Sequence[str]) -> None:
+    """Delete the finished alerts of these checks beyond the newest `KEPT`."""
+    rows = transaction.execute(
+        "SELECT id, (SELECT seq FROM alerts WHERE check_id = checks.id"
+        " ORDER BY seq DESC LIMIT 1 OFFSET ?) AS beyond"
+        f" FROM checks WHERE id IN ({marks(check_ids)})",
+        (KEPT, *check_ids),
+    ).fetchall()
+    for row in rows:
+        if row["beyond"] is not None:
+            transaction.execute(
+                "DELETE FROM alerts WHERE check_id = ? AND seq <= ? AND state <> 'pending'",
+                (row["id"], row["beyond"]),
+            )

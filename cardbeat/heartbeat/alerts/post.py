@@ -1,7 +1,8 @@
 """Posts a webhook: one request by `urllib.request`, to vetted addresses only.
 
 Follows no redirect and uses no proxy from the environment: both could lead to an address that was
-not vetted. The caller ends a post that takes too long, by `Run.connected`.
+not vetted. The caller ends a post that takes too long, by `Run.connected`. Of the answer only the
+head is read, up to `ANSWER_BYTES`.
 """
 
 import base64
@@ -33,23 +34,14 @@ from cardbeat.heartbeat.alerts.target import (
     parse,
     refusal_of,
 )
-from cardbeat.host.descriptors import raise_if_lacking
 
 Trust = Callable[[], ssl.SSLContext]
 Lookup = Callable[[str], list[IpAddress]]
 
 ANSWER_BYTES = 64 * 1024
-LEAST_BYTES = 64
-"""What each read counts for at least: single bytes take a hundred times as long as together."""
 ANSWER_LINES = 128
-"""Lines that are read: of heads, and between chunks of a body. Each takes CPU."""
-HEARD = (
-    b"http/",
-    b"content-length:",
-    b"transfer-encoding:",
-    b"connection:",
-    b"retry-after:",
-)
+"""Bytes and lines of heads that are read. Each line takes CPU."""
+HEARD = (b"http/", b"retry-after:")
 """The lines of a head that are parsed: a `Content-Type` of 64 KB costs Python 2 s."""
 ADDRESSES_VETTED = 64
 ADDRESSES_TRIED = 8
@@ -59,11 +51,8 @@ ADDRESSES_TRIED = 8
 _NOT_PUBLIC = "The host's name leads to no public address."
 _NEVER = "The host's name leads to an address that is never requested."
 _NO_ADDRESS = "The host's name has no address."
+_NO_PROXY = "The proxy of this server could not be reached."
 _TOO_LATE = f"There was no complete answer within {POST_SECONDS:g} seconds."
-
-
-class _ProxyTrouble(Exception):
-    """A sentence about the proxy, so that it is not taken for the receiver's."""
 
 
 class Sender:
@@ -92,10 +81,11 @@ class Sender:
             self._opener.add_handler(_Proxy(self._proxy))
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, run: Run) -> Outcome:
-        """Make one run. Failures are returned as an outcome.
+        """Make one attempt. Failures are returned as an outcome.
 
-        Raises `Postponed` if no address may be entered now, and `Unavailable` without descriptors.
+        Raises `Postponed` if no address may be entered now.
         """
+        failure: object
         try:
             target = parse(url)
             refusal = refusal_of(target, self._allow_private)
@@ -109,62 +99,54 @@ class Sender:
                 return _outcome(response, self._proxy is not None)
         except urllib.error.URLError as error:
             failure = error.reason
-        except (OSError, http.client.HTTPException, BadTarget, _ProxyTrouble) as error:
+        except (OSError, http.client.HTTPException, BadTarget) as error:
             failure = error
         return Outcome(error=_TOO_LATE if run.is_late else _sentence(failure))
 
-    def connect(self, host: str, port: int, run: Run) -> socket.socket:
-        """A connection to the first vetted address that may be entered and accepts it."""
+    def connect(self, run: Run, place: tuple[str, int], *_: object) -> socket.socket:
+        """A connection to the proxy, or to a vetted address: the first that accepts it."""
         ends_at = time.monotonic() + POST_SECONDS
-        if self._proxy:
-            return self._connect_to_proxy(host, port, run)
-        addresses = self._vetted(host)
-        failure = None
+        addresses = self._addresses(place[0])
+        failure: OSError | None = None
         is_crowded = False
         for tried, address in enumerate(addresses):
-            if not run.enter(address_name(address)):
+            if not run.enter(None if self._proxy else address_name(address)):
                 is_crowded = True
                 continue
-            try:
-                # A silent address must leave time for the addresses after it.
-                left = max(0.1, ends_at - time.monotonic())
-                connection = socket.socket(family_of(address), socket.SOCK_STREAM)
-                seconds = left / (len(addresses) - tried)
-                return _connected(connection, (str(address), port), seconds, run)
-            except OSError as error:
-                raise_if_lacking(error)
-                failure = error
-        if failure is None or is_crowded:
-            raise Postponed
-        raise failure
-
-    def _connect_to_proxy(self, host: str, port: int, run: Run) -> socket.socket:
-        try:
-            address = self._lookup(host)[0]
+            # A silent address must leave time for the addresses after it.
+            left = max(0.1, ends_at - time.monotonic())
             connection = socket.socket(family_of(address), socket.SOCK_STREAM)
-            return _connected(connection, (str(address), port), POST_SECONDS, run)
-        except (OSError, IndexError) as error:
-            if isinstance(error, OSError):
-                raise_if_lacking(error)
-            raise _ProxyTrouble("The proxy of this server could not be reached.") from None
+            try:
+                connection.settimeout(left / (len(addresses) - tried))
+                connection.connect((str(address), place[1]))
+                connection.settimeout(POST_SECONDS)
+                run.connected(connection)
+                return connection
+            except OSError as error:
+                connection.close()
+                failure = error
+        if is_crowded:
+            raise Postponed
+        raise failure if failure and not self._proxy else BadTarget(_NO_PROXY)
 
-    def _vetted(self, host: str) -> list[IpAddress]:
-        """The addresses to try. Raises `BadTarget` if any address of the host is not allowed."""
+    def _addresses(self, host: str) -> list[IpAddress]:
+        """The addresses to try. Raises `BadTarget` if any address of a receiver is not allowed."""
+        addresses: list[IpAddress] = []
         try:
             addresses = [ipaddress.ip_address(host)]
             refused = PRIVATE
         except ValueError:
             refused = _NEVER if self._allow_private else _NOT_PUBLIC
-            try:
+            with contextlib.suppress(OSError):
                 addresses = self._lookup(host)
-            except OSError as error:
-                raise_if_lacking(error)
-                addresses = []
-            if not addresses:
-                raise BadTarget(_NO_ADDRESS if self._allow_private else refused) from None
-        if not all(allowed(address, self._allow_private) for address in addresses):
-            raise BadTarget(refused)
         tried = addresses[:ADDRESSES_TRIED]
+        if self._proxy:
+            return tried
+        if not addresses and self._allow_private:
+            raise BadTarget(_NO_ADDRESS)
+        is_allowed = all(allowed(address, self._allow_private) for address in addresses)
+        if not addresses or not is_allowed:
+            raise BadTarget(refused)
         if not self._allow_private and any(map(is_own, tried)):
             raise BadTarget(refused)
         return tried
@@ -172,12 +154,7 @@ class Sender:
 
 def system_addresses(host: str) -> list[IpAddress]:
     """The addresses from the system's resolver, in its order of preference. Raises `OSError`."""
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
-        # The resolver does not tell that it lacked descriptors.
-        is_own(ipaddress.IPv4Address("127.0.0.1"))
-        raise
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     # A dict keeps the order and drops duplicates.
     addresses = [ipaddress.ip_address(entry[4][0]) for entry in found[:ADDRESSES_VETTED]]
     return list(dict.fromkeys(addresses))
@@ -201,15 +178,10 @@ class _Handler(urllib.request.AbstractHTTPHandler):
         return self._open(_TlsConnection, request, context=self._sender.tls())
 
     def _open(
-        self, kind: type["_Connection"], request: _Request, **options: Any
+        self, kind: Callable[..., "_Connection"], request: _Request, **options: Any
     ) -> http.client.HTTPResponse:
-        def make(host: str, **named: Any) -> _Connection:
-            connection = kind(host, **named)
-            connection.sender = self._sender
-            connection.run = request.run
-            return connection
-
-        return self.do_open(make, request, **options)
+        connect = functools.partial(self._sender.connect, request.run)
+        return self.do_open(functools.partial(kind, connect=connect), request, **options)
 
 
 class _Proxy(urllib.request.ProxyHandler):
@@ -225,47 +197,26 @@ class _Proxy(urllib.request.ProxyHandler):
         request.set_proxy(proxy, "http")
 
 
-class _Lines(io.BufferedReader):
-    """An answer, of which at most `ANSWER_LINES` lines can be read. Of headers only `HEARD` are."""
+class _Head(io.BufferedReader):
+    """An answer, of which only the head is read, and of that only the lines that are `HEARD`."""
 
     _lines = 0
+    _left = ANSWER_BYTES
 
-    def readline(self, size: int | None = -1) -> bytes:
+    def readline(self, _size: int | None = -1) -> bytes:
         while True:
-            line = super().readline(size)
+            line = super().readline(self._left)
             if not line and not self._lines:
                 return line
             self._lines += 1
+            self._left -= len(line)
             # A CR also ends a line for the parser: in 64 KB are 20,000 headers, 25 ms of CPU.
             is_line = line.endswith(b"\n") and b"\r" not in line.removesuffix(b"\r\n")
             if not is_line or self._lines > ANSWER_LINES:
-                raise http.client.HTTPException("its answer is cut off or has too many lines")
-            # Other lines are the end of the head, and the lengths of chunks.
+                raise http.client.HTTPException("its answer is cut off or too long")
             is_header = line.startswith((b" ", b"\t")) or b":" in line
             if not is_header or line.lower().startswith(HEARD):
                 return line
-
-
-class _Bounded(io.RawIOBase):
-    """The first `ANSWER_BYTES` of a connection's bytes."""
-
-    def __init__(self, raw: io.RawIOBase) -> None:
-        self._raw = raw
-        self._left = ANSWER_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        if self._left <= 0:
-            raise http.client.HTTPException("its answer is too long")
-        count: int = self._raw.readinto(memoryview(buffer)[: self._left]) or 0
-        self._left -= max(count, LEAST_BYTES)
-        return count
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
 
 
 class _Response(http.client.HTTPResponse):
@@ -273,7 +224,7 @@ class _Response(http.client.HTTPResponse):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.fp = _Lines(_Bounded(self.fp.detach()))
+        self.fp = _Head(self.fp.detach())
 
     def begin(self) -> None:
         super().begin()
@@ -285,38 +236,23 @@ class _Response(http.client.HTTPResponse):
 
 class _Connection(http.client.HTTPConnection):
     response_class = _Response
-    sender: Sender
-    run: Run
 
-    def connect(self) -> None:
-        self.sock = self.sender.connect(self.host, self.port, self.run)
-        if self._tunnel_host:  # type: ignore[attr-defined]
-            try:
-                self._tunnel()  # type: ignore[attr-defined]
-            except (OSError, http.client.HTTPException) as error:
-                status = re.search(r"failed: (\d{3}) ", f"{error} ")
-                answered = f"answered {status[1]}" if status else "gave no valid answer"
-                raise _ProxyTrouble(f"The proxy of this server {answered}.") from None
+    def __init__(self, *arguments: Any, connect: Callable[..., socket.socket], **named: Any):
+        super().__init__(*arguments, **named)
+        # `HTTPConnection.connect` calls it.
+        self._create_connection = connect
 
-
-class _TlsConnection(http.client.HTTPSConnection, _Connection):
-    """Its `connect` calls that of `_Connection`, and then shakes hands."""
+    def _tunnel(self) -> None:
+        try:
+            super()._tunnel()  # type: ignore[misc]
+        except (OSError, http.client.HTTPException) as error:
+            status = re.search(r"failed: (\d{3}) ", f"{error} ")
+            answered = f"answered {status[1]}" if status else "gave no valid answer"
+            raise BadTarget(f"The proxy of this server {answered}.") from None
 
 
-def _connected(
-    connection: socket.socket, place: tuple[str, int], seconds: float, run: Run
-) -> socket.socket:
-    try:
-        connection.settimeout(seconds)
-        connection.connect(place)
-        connection.settimeout(POST_SECONDS)
-        # Head and body are two writes: else the second waits for the acknowledgement of the first.
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        run.connected(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+class _TlsConnection(_Connection, http.client.HTTPSConnection):
+    pass
 
 
 def _basic(target: Target) -> str:
@@ -325,9 +261,6 @@ def _basic(target: Target) -> str:
 
 def _outcome(response: http.client.HTTPResponse, has_proxy: bool) -> Outcome:
     status = response.status
-    # The status has arrived, and the body is not used.
-    with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-        response.read(ANSWER_BYTES)
     if 200 <= status < 300:
         return Outcome(status)
     hint = "; redirects are not followed." if 300 <= status < 400 else "."
@@ -349,11 +282,11 @@ _ERROR_SENTENCES: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-def _sentence(reason: object) -> str:
+def _sentence(failure: object) -> str:
     """A sentence for the history. It names no address, so it tells nothing about this network."""
-    if isinstance(reason, BadTarget | _ProxyTrouble):
-        return str(reason)
+    if isinstance(failure, BadTarget):
+        return str(failure)
     for kind, sentence in _ERROR_SENTENCES:
-        if isinstance(reason, kind):
+        if isinstance(failure, kind):
             return sentence
     return "The connection failed."

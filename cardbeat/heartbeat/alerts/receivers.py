@@ -43,7 +43,7 @@ def request_for(url: str, body: bytes) -> tuple[str, bytes]:
 
 def _words(alert: dict[str, Any], receiver: dict[str, Any]) -> dict[str, Any]:
     """What can stand in a body."""
-    about = _DATA["alerts"][alert["type"]]
+    about: dict[str, Any] = _DATA["alerts"][alert["type"]]
     link = alert["data"]["url"]
     escapes = str.maketrans(receiver.get("escapes", {}))
     # Markup must not be looked for in the link.

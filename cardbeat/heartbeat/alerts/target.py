@@ -12,8 +12,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from cardbeat.host.descriptors import raise_if_lacking
-
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 URL_BYTES = 2000
@@ -26,11 +24,12 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def _networks(text: str) -> tuple[Network, ...]:
-    return tuple(map(ipaddress.ip_network, text.split()))
+def _networks(text: str) -> list[Network]:
+    return [ipaddress.ip_network(network) for network in text.split()]
 
 
-METADATA = _networks("""
+NEVER = _networks("""
+    0.0.0.0/8 224.0.0.0/4 255.255.255.255 :: ff00::/8
     169.254.0.0/16 fe80::/10
     100.100.100.200 fd00:100::100:200
     168.63.129.16
@@ -40,10 +39,10 @@ METADATA = _networks("""
     fd00:ec2::/32
     fd20:ce::254
 """)
-"""Where clouds keep the secrets of their machines. Never allowed.
+"""The unspecified address, multicast and broadcast; and where clouds keep their machines' secrets.
 
-By line: link-local (most clouds); Alibaba; Azure's host agent; Oracle; Scaleway; Akamai; Amazon,
-also the credentials of Kubernetes pods; Google.
+By line after the first: link-local (most clouds); Alibaba; Azure's host agent; Oracle; Scaleway;
+Akamai; Amazon, also the credentials of Kubernetes pods; Google.
 """
 METADATA_NAMES = (
     "instance-data",
@@ -53,17 +52,17 @@ METADATA_NAMES = (
     "metadata.google.internal",
 )
 """Names that lead to such an address. They matter where a proxy looks up the names."""
-NEVER = _networks("0.0.0.0/8 224.0.0.0/4 255.255.255.255 :: ff00::/8")
-"""The unspecified address, multicast and broadcast."""
-PRIVATE_NETWORKS = _networks("""
-    10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
-    192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4
-    2001::/23 2001:db8::/32 3fff::/20
+RESERVED = _networks("""
+    100.64.0.0/10 192.0.0.0/24 192.88.99.0/24
+    2001::/23 3fff::/20 ::/3 4000::/2 8000::/1
 """)
-"""Private and reserved networks: allowed only with `--allow-private-webhooks`.
+"""Allowed only with `--allow-private-webhooks`, as is all that Python's `is_private` knows.
 
-The same holds for each IPv6 address outside of `_PUBLIC_V6`.
+Of IPv6 only 2000::/3 is public. Python versions differ about the other networks.
 """
+WITH_IPV4 = _networks("::ffff:0:0/96 64:ff9b::/96")
+"""IPv4 addresses that are mapped into IPv6, and NAT64."""
+LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
 PRIVATE = (
     "The URL's host is a private or reserved address; give one that is reachable from the Internet,"
     " or ask the operator to start the server with --allow-private-webhooks."
@@ -73,15 +72,9 @@ _TOO_LONG = (
     f"The URL's host is too long: a name has at most {HOST_CHARACTERS} characters, and "
     f"{LABEL_CHARACTERS} between its dots."
 )
-_PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
-_MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
-_DOTS = re.compile("[.\u3002\uff0e\uff61]")
-"""Separators of labels in a name (RFC 3490, 3.1)."""
-_NETLOC = re.compile(r"(?:(.*)@)?(\[[^\[\]]*\]|[^:\[\]@]*)(?::([0-9]{0,5}))?")
+_NETLOC = re.compile(r"(?:(.*)@)?(\[[0-9A-Fa-f:.]*\]|[^:\[\]@]*)(?::([0-9]{0,5}))?")
 _NAME = re.compile(r"[a-z0-9._-]+")
-_NUMERIC = re.compile(r"0x[0-9a-f]*|[0-9]+")
+_NUMERIC = re.compile(r"(.*\.)?(0x[0-9a-f]*|[0-9]+)")
 # Sharp s, final sigma and joiners: IDNA 2003 (Python) and 2008 (browsers) turn them into different
 # hosts.
 _AMBIGUOUS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
@@ -108,10 +101,6 @@ class Target(NamedTuple):
     def url(self) -> str:
         """The URL without its user information."""
         return f"{self.scheme}://{self.netloc}{self.path}"
-
-    @property
-    def whole_url(self) -> str:
-        return self.url.replace("//", f"//{self.user_info}@" if self.user_info else "//", 1)
 
     @property
     def credentials(self) -> str:
@@ -207,16 +196,14 @@ def allowed(address: IpAddress, allow_private: bool) -> bool:
 
     An IPv4 address inside an IPv6 address decides for it: `::ffff:10.0.0.1` counts as `10.0.0.1`.
     """
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = ipv4_inside(address)
-        if inner is not None:
-            return allowed(inner, allow_private)
-        if address in _LOCAL_NAT64 and _is_among(_last_32_bits(address), METADATA):
-            return False
-    if _is_among(address, METADATA + NEVER):
+    if address in LOCAL_NAT64:
+        return allow_private and allowed(_last_32_bits(address), True)
+    inner = ipv4_inside(address)
+    if inner is not None:
+        return allowed(inner, allow_private)
+    if _is_among(address, NEVER):
         return False
-    is_public_kind = address.version == 4 or address in _PUBLIC_V6
-    return allow_private or (is_public_kind and not _is_among(address, PRIVATE_NETWORKS))
+    return allow_private or not (address.is_private or _is_among(address, RESERVED))
 
 
 def address_name(address: IpAddress) -> str:
@@ -231,11 +218,11 @@ def address_name(address: IpAddress) -> str:
     return str(inner or ipaddress.IPv6Network((address, 64), strict=False))
 
 
-def ipv4_inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+def ipv4_inside(address: IpAddress) -> ipaddress.IPv4Address | None:
     """The IPv4 address that a mapped, a NAT64 or a 6to4 address stands for; None for others."""
-    if address in _MAPPED or address in _NAT64:
-        return _last_32_bits(address)
-    return address.sixtofour
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    return _last_32_bits(address) if _is_among(address, WITH_IPV4) else address.sixtofour
 
 
 def is_own(address: IpAddress) -> bool:
@@ -244,8 +231,7 @@ def is_own(address: IpAddress) -> bool:
         with socket.socket(family_of(address), socket.SOCK_DGRAM) as probe:
             probe.connect((str(address), 9))
             return ipaddress.ip_address(probe.getsockname()[0]) == address
-    except OSError as error:
-        raise_if_lacking(error)
+    except OSError:
         # There is no route to it.
         return False
 
@@ -254,64 +240,54 @@ def family_of(address: IpAddress) -> socket.AddressFamily:
     return socket.AF_INET if address.version == 4 else socket.AF_INET6
 
 
-def _last_32_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
+def _last_32_bits(address: IpAddress) -> ipaddress.IPv4Address:
     return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
 
 
-def _is_among(address: IpAddress, networks: tuple[Network, ...]) -> bool:
+def _is_among(address: IpAddress, networks: list[Network]) -> bool:
     return any(address in network for network in networks)
 
 
 def _host(text: str) -> tuple[str, IpAddress | None]:
     """The host in lower-case ASCII; and its address, if it is one in any spelling."""
-    if text.startswith("["):
-        return _ipv6(text[1:-1])
-    name = _in_ascii(text)
-    if not _NAME.fullmatch(name):
-        raise BadTarget(_INVALID)
-    if _NUMERIC.fullmatch(name.rpartition(".")[2]):
-        # One to four numbers, decimal, octal or hexadecimal, as resolvers take them.
-        try:
+    address: IpAddress | None = None
+    try:
+        if text.startswith("["):
+            whole = ipaddress.IPv6Address(text[1:-1])
+            # Python versions write a mapped address differently.
+            address = whole.ipv4_mapped or whole
+            return str(address), address
+        name = _in_ascii(text)
+        if _NUMERIC.fullmatch(name):
+            # One to four numbers, decimal, octal or hexadecimal, as resolvers take them.
             address = ipaddress.IPv4Address(socket.inet_aton(name))
-        except OSError:
-            raise BadTarget(_INVALID) from None
-        return str(address), address
+            return str(address), address
+    except (ValueError, OSError):
+        raise BadTarget(_INVALID) from None
     return name, None
 
 
 def _in_ascii(text: str) -> str:
-    """The name in ASCII, without a final dot. Raises `BadTarget` for a name that is not valid.
+    """The name in ASCII, without a final dot.
 
     The time of the `idna` codec grows with the square of a label's length, and it blocks all
-    threads. So lengths are checked first, also after NFKC, in which one character can become
-    eighteen.
+    threads. So lengths are checked first, after NFKC, in which one character can become eighteen.
     """
-    if not (_fits(text) and _fits(unicodedata.normalize("NFKC", text))):
-        raise BadTarget(_TOO_LONG)
-    try:
-        name = text.encode("idna").decode("ascii").lower().removesuffix(".")
-    except UnicodeError:
-        raise BadTarget(_INVALID) from None
-    if not _fits(name):
-        raise BadTarget(_TOO_LONG)
+    text = unicodedata.normalize("NFKC", text)
+    _require_short(text)
+    name = text.encode("idna").decode("ascii").lower().removesuffix(".")
+    _require_short(name)
+    if not _NAME.fullmatch(name):
+        raise ValueError
     return name
 
 
-def _fits(text: str) -> bool:
-    labels = _DOTS.split(text.removesuffix("."))
-    characters = sum(map(len, labels)) + len(labels) - 1
-    return characters <= HOST_CHARACTERS and max(map(len, labels)) <= LABEL_CHARACTERS
-
-
-def _ipv6(text: str) -> tuple[str, IpAddress]:
-    try:
-        # A zone (%) is valid on one host only; behind a slash it is no address.
-        whole = ipaddress.IPv6Address(text.replace("%", "/"))
-    except ValueError:
-        raise BadTarget(_INVALID) from None
-    # Python versions write a mapped address differently.
-    address = whole.ipv4_mapped or whole
-    return str(address), address
+def _require_short(text: str) -> None:
+    text = text.removesuffix(".")
+    # Both dots separate labels (RFC 3490, 3.1).
+    labels = text.replace("\u3002", ".").split(".")
+    if len(text) > HOST_CHARACTERS or max(map(len, labels)) > LABEL_CHARACTERS:
+        raise BadTarget(_TOO_LONG)
 
 
 def _path(path: str, query: str) -> str:

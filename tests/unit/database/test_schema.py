@@ -15,8 +15,7 @@ from cardbeat.database import open_database
 from cardbeat.database.schema import VERSION, script
 from cardbeat.database.sqlite.file import FILE_NAME, FileLease
 from cardbeat.errors import StartupError
-from cardbeat.heartbeat.alerts.outbox import Outbox
-from cardbeat.heartbeat.alerts.results import Result
+from cardbeat.heartbeat.alerts.outbox import Outbox, Result
 from tests.heart import BASE_URL
 from tests.postgresql import BOTH_ENGINES
 from tests.support import GOOD_CHECK, App, service_of

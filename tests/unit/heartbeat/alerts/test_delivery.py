@@ -528,13 +528,6 @@ def test_a_result_that_can_not_be_stored_is_stored_later_and_nothing_is_posted_t
     assert mail.types == [OVERDUE, RECOVERED]
 
 
-def test_a_post_without_descriptors_is_no_attempt(mail, check):
-    mail.outcomes = [Unavailable("busy")]
-    mail.fail(check)
-    wait_until(lambda: mail.pass_time(1) or mail.states(check) == ["delivered"])
-    assert (attempts(mail, check), len(mail.posted)) == ([1], 2)
-
-
 def test_a_defect_in_a_post_is_a_failed_attempt_and_its_trace_has_no_secret(mail, caplog):
     check = mail.heart.create(webhook_url="https://hooks.example/very-secret-path")
     mail.outcomes = [RuntimeError("https://hooks.example/very-secret-path")]

@@ -11,8 +11,7 @@ import pytest
 
 from cardbeat.heartbeat.alerts import recording
 from cardbeat.heartbeat.alerts.message import OVERDUE, RECOVERED, REMINDER
-from cardbeat.heartbeat.alerts.outbox import Outbox, Queue
-from cardbeat.heartbeat.alerts.results import Message, Result
+from cardbeat.heartbeat.alerts.outbox import Message, Outbox, Queue, Result
 from cardbeat.heartbeat.check import Check
 from tests.postgresql import POSTGRESQL
 
@@ -119,8 +118,8 @@ def deliver(outbox, timed):
         outbox.queues(connection)
         for is_new in (False, True):
             queue = Queue("key7", is_new, "free")
-            outbox.due(connection, queue, NOW, [f"h{n}.example" for n in range(40)], 256)
-            outbox.due(connection, queue, NOW, [], 256, tried=True)
+            outbox.due(connection, queue, NOW, [f"h{n}.example" for n in range(40)], ["h49.example"], limit=256)
+            outbox.due(connection, queue, NOW, [], None, limit=256)
     outbox.oldest_due_at()
     outbox.newest("check5")
     outbox.messages(range(FINISHED + 7, FINISHED + 400, 50), "h7.example", NOW)
@@ -129,8 +128,8 @@ def deliver(outbox, timed):
 
 
 def message_of(number):
-    check = f"check{number}"
-    return Message(FINISHED + number, f"w{number}", check, "", f"https://h{number % 50}.example/", b"", (), 0, 0, 0)
+    alert = {"seq": FINISHED + number, "id": f"w{number}", "check_id": f"check{number}", "attempts": 0, "outages": 0}
+    return Message(alert, "", f"https://h{number % 50}.example/", b"", ())
 
 
 def rows(database, sql):

@@ -12,8 +12,8 @@ import pytest
 
 from cardbeat.errors import Refusal, TooMany
 from cardbeat.heartbeat.alerts.message import TEST
+from cardbeat.heartbeat.alerts.outbox import Result
 from cardbeat.heartbeat.alerts.recording import record
-from cardbeat.heartbeat.alerts.results import Result
 from tests.heart import Heart, at_once
 from tests.postgresql import POSTGRESQL
 from tests.support import wait_until
@@ -78,7 +78,7 @@ def results_of(node):
     now = int(node.clock())
     with node.database.read() as connection:
         queues = node.alerts.queues(connection)
-        due = [one for queue in queues for one in node.alerts.due(connection, queue, now, [], 100)]
+        due = [one for queue in queues for one in node.alerts.due(connection, queue, now, [], [], limit=100)]
     return [
         Result(message, 204, None, "delivered")
         for one in due
