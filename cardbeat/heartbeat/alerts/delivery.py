@@ -222,11 +222,9 @@ class Delivery:
             found = self._outbox.queues(connection)
             scan_seconds = time.monotonic() - began
             due = [queue for queue, due_at in found.items() if due_at <= now]
-            next_at = min((due_at for due_at in found.values() if due_at > now), default=math.inf)
-            if due:
-                # Behind what may not begin yet others may be due soon.
-                next_at = min(next_at, now + BLOCKED_SECONDS)
-            self._look_at = self._monotonic() + next_at - now
+            seconds = min(found.values(), default=math.inf) - now
+            # Some of what is due may not begin yet.
+            self._look_at = self._monotonic() + (BLOCKED_SECONDS if due else seconds)
             queues = deque(sorted(due, key=lambda queue: self._turns.get(queue, -math.inf)))
             candidates: dict[Queue, dict[str, list[Due]]] = {}
             # From here: also a look that took longer lets posts begin.
@@ -245,17 +243,13 @@ class Delivery:
         Those for hosts that were silent are among them only if there are no others.
         """
         with self._changed:
-            full = self._limits.full_hosts(queue)
-            silent = self._limits.silent_hosts(queue)
-            dry = self._limits.dry_hosts(queue)
-            has_first_posts = self._limits.has_first_posts(queue)
+            full, silent, dry = self._limits.excluded(queue)
+            least_attempts = int(not self._limits.has_first_posts(queue))
             taken = set(self._taken)
         found: dict[str, list[Due]] = {}
+        limits = least_attempts, CANDIDATES + len(taken)
         for excluded in (full + silent, full):
-            limit = CANDIDATES + len(taken)
-            first_not_to = dry if has_first_posts else None
-            due = self._outbox.due(connection, queue, now, excluded, first_not_to, limit=limit)
-            for one in due:
+            for one in self._outbox.due(connection, queue, now, excluded, dry, *limits):
                 # Nor what waits behind such an alert: a deleted reminder may still be posted.
                 if one.line not in taken:
                     found.setdefault(one.receiver, []).append(one)
@@ -300,7 +294,12 @@ class Delivery:
     # The senders' threads.
 
     def _send_all(self) -> None:
-        while (run := self._wait_for_run()) is not None:
+        while True:
+            with self._has_work:
+                self._has_work.wait_for(lambda: self._waiting or self._stopping)
+                if not self._waiting:
+                    return
+                run = self._waiting.popleft()
             try:
                 self._send(run)
             except Exception as error:
@@ -312,11 +311,6 @@ class Delivery:
                 self._running.discard(run)
                 self._taken -= run.lines
             self.wake()
-
-    def _wait_for_run(self) -> Run | None:
-        with self._has_work:
-            self._has_work.wait_for(lambda: self._waiting or self._stopping)
-            return self._waiting.popleft() if self._waiting else None
 
     def _send(self, run: Run) -> None:
         """Post the alerts of a run until one fails. Raises `Unavailable`."""

@@ -147,20 +147,19 @@ class Limits:
             or self._is_crowded(queue, self._refused[queue.key_id].get(host))
         )
 
-    def full_hosts(self, queue: Queue) -> list[str]:
-        """The hosts that get no further post of this queue now, as far as they are known."""
+    def excluded(self, queue: Queue) -> tuple[list[str], list[str], list[str]]:
+        """The hosts that get no further post of this queue now, as far as they are known.
+
+        Then those that were silent when its key posted to them last. Then those that get no first
+        post of it in this hour.
+        """
+        silent = [*self._rests[queue.key_id]]
+        refused = self._refused[queue.key_id]
         hosts = {name[len("host ") :] for name in self._running if name.startswith("host ")}
-        hosts.update(self._rests[queue.key_id], self._refused[queue.key_id])
-        return [host for host in hosts if self.is_full(queue, host)]
-
-    def silent_hosts(self, queue: Queue) -> list[str]:
-        """The hosts that were silent when this key posted to them last."""
-        return [*self._rests[queue.key_id]]
-
-    def dry_hosts(self, queue: Queue) -> list[str]:
-        """The hosts that get no first post of this queue in this hour, as far as they are known."""
-        hosts = self._refused[queue.key_id].items()
-        return [host for host, address in hosts if self._is_dry(queue, address)]
+        hosts.update(silent, refused)
+        full = [host for host in hosts if self.is_full(queue, host)]
+        dry = [host for host, address in refused.items() if self._is_dry(queue, address)]
+        return full, silent, dry
 
     def has_first_posts(self, queue: Queue) -> bool:
         """Whether the key may begin one more alert in this hour."""

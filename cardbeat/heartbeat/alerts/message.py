@@ -90,26 +90,25 @@ def signed_headers(alert_id: str, timestamp: int, body: bytes, *secrets: str) ->
     being replaced.
     """
     signed = f"{alert_id}.{timestamp}.".encode() + body
+    signatures = []
+    for secret in secrets:
+        key = base64.b64decode(secret.removeprefix("whsec_"))
+        digest = hmac.digest(key, signed, hashlib.sha256)
+        signatures.append(f"v1,{base64.b64encode(digest).decode()}")
     return {
         "Content-Type": "application/json",
         "User-Agent": f"cardbeat/{__version__}",
         "webhook-id": alert_id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": " ".join(_signature(signed, secret) for secret in secrets),
+        "webhook-signature": " ".join(signatures),
     }
-
-
-def _signature(signed: bytes, secret: str) -> str:
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    digest = hmac.digest(key, signed, hashlib.sha256)
-    return f"v1,{base64.b64encode(digest).decode('ascii')}"
 
 
 def shown_name(name: str) -> str:
     """A check's name, safe inside a sentence: no mentions, no Markdown links, no turned text."""
     # Mentions such as <!channel> and @everyone, and Markdown links, become harmless.
     name = name.translate(_LOOK_ALIKES).replace("@", "@\u200b").replace("](", "]\u200b(")
-    if not name.isascii() and any(map(_is_right_to_left, name)):
+    if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in name):
         # Outside an isolate such letters would reorder the sentence.
         return f"\u2068{name}\u2069"
     return name
@@ -121,8 +120,11 @@ def _sentence(told: Facts, check: Check, zone: tzinfo | None) -> str:
     if told.type == TEST:
         return f"This is a test alert for {name}; its alerts arrive here."
     if told.type == RECOVERED:
-        since = _since(told, check, zone)
-        after = f" after {lasted}: {since}" if told.overdue_seconds else ""
+        # The last ping is the one that ended the outage.
+        ended_at = check.last_ping_at or told.created_at
+        began = minute_text(ended_at - told.overdue_seconds, zone)
+        since = "the job failed at" if told.reason == "failed" else "overdue since"
+        after = f" after {lasted}: {since} {began}" if told.overdue_seconds else ""
         expected = minute_text(check.deadline_at, zone)
         return f"{name} has recovered{after}; next ping expected by {expected}."
     last = "no ping yet"
@@ -130,16 +132,6 @@ def _sentence(told: Facts, check: Check, zone: tzinfo | None) -> str:
         last = f"last ping {minute_text(check.last_ping_at, zone)}"
     still = f"still overdue, for {lasted}" if told.type == REMINDER else "overdue"
     return f"{name} is {still}: {_cause(told, check, zone)}; {last}."
-
-
-def _since(told: Facts, check: Check, zone: tzinfo | None) -> str:
-    """When the outage began that has ended."""
-    # The last ping is the one that ended it.
-    ended_at = check.last_ping_at or told.created_at
-    began = minute_text(ended_at - told.overdue_seconds, zone)
-    if told.reason == "failed":
-        return f"the job failed at {began}"
-    return f"overdue since {began}"
 
 
 def _cause(told: Facts, check: Check, zone: tzinfo | None) -> str:
@@ -163,10 +155,6 @@ def _duration(seconds: int) -> str:
 
 def _number(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _is_right_to_left(character: str) -> bool:
-    return unicodedata.bidirectional(character) in ("R", "AL", "AN")
 
 
 _LOOK_ALIKES = str.maketrans("<>", "\u2039\u203a")

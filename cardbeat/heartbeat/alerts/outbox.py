@@ -13,9 +13,10 @@ knows of the tables: a statement finds rows by their key, Python decides, and ro
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from cardbeat.clock import time_or_none
+from cardbeat.clock import time_or_none, utc_text
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.message import OVERDUE, RECOVERED, TEST, Facts, body_of
@@ -94,33 +95,30 @@ class Outbox:
         # Without a tier: the key is revoked.
         return {Queue(key_id, bool(is_new), tier): at for key_id, is_new, at, tier in rows if tier}
 
-    def due(
+    def due(  # noqa: PLR0917
         self,
         connection: Transaction,
         queue: Queue,
         now: int,
         full: Iterable[str],
-        dry: Iterable[str] | None,
-        *,
+        dry: Iterable[str],
+        least_attempts: int,
         limit: int,
     ) -> list[Due]:
         """The due alerts of a queue, the oldest first, at most `limit`.
 
-        Without those for the hosts in `full`, and without first posts to those in `dry`; None is
-        without any first posts.
+        Without those for the hosts in `full`, without first posts to those in `dry`, and without
+        those that have had less than `least_attempts`.
         """
-        excluded = [_NO_HOST, *full]
-        without_first: list[str] = []
-        is_wanted = "attempts > 0"
-        if dry is not None:
-            without_first = [_NO_HOST, *dry]
-            is_wanted += f" OR receiver NOT IN ({marks(without_first)})"
+        full = [_NO_HOST, *full]
+        dry = [_NO_HOST, *dry]
         rows = connection.execute(
             "SELECT seq, receiver, check_id, outage IS NULL FROM alerts WHERE state = 'pending'"
             " AND next_attempt_at IS NOT NULL AND is_new = ? AND key_id = ?"
-            f" AND next_attempt_at <= ? AND receiver NOT IN ({marks(excluded)})"
-            f" AND ({is_wanted}) ORDER BY next_attempt_at LIMIT ?",
-            (int(queue.is_new), queue.key_id, now, *excluded, *without_first, limit),
+            f" AND next_attempt_at <= ? AND receiver NOT IN ({marks(full)}) AND attempts >= ?"
+            f" AND (attempts > 0 OR receiver NOT IN ({marks(dry)}))"
+            " ORDER BY next_attempt_at LIMIT ?",
+            (int(queue.is_new), queue.key_id, now, *full, least_attempts, *dry, limit),
         )
         return [Due(seq, host, (check_id, is_test)) for seq, host, check_id, is_test in rows]
 
@@ -210,19 +208,18 @@ class Outbox:
                 (check_id, KEPT),
             ).fetchall()
         due_at: dict[bool, int | None] = {}
-        newest: list[dict[str, Any]] = []
+        shown = []
         # The oldest first: one that waits behind another has its time.
         for row in reversed(rows):
-            shown = dict(row)
+            at = row["next_attempt_at"]
             if row["state"] == "pending":
-                at = due_at.setdefault(row["type"] == TEST, row["next_attempt_at"])
-                shown["next_attempt_at"] = at
-            for name in ("created_at", "next_attempt_at"):
-                shown[name] = time_or_none(shown[name])
-            newest.insert(0, shown)
-        return newest
+                at = due_at.setdefault(row["type"] == TEST, at)
+            times = {"created_at": utc_text(row["created_at"]), "next_attempt_at": time_or_none(at)}
+            shown.append(dict(row) | times)
+        return shown[::-1]
 
 
+_attempt_of = itemgetter("id", "attempts", "state")
 _STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
 """The status that a check had when an alert of this type was stored."""
 
@@ -262,9 +259,7 @@ def _store(transaction: Transaction, results: Sequence[Result], now: int) -> lis
     for result in results:
         before = result.message.alert
         alert = alerts.get(before["seq"])
-        if alert is None or any(alert[name] != before[name] for name in ("id", "attempts")):
-            continue
-        if alert["state"] != "pending":
+        if alert is None or _attempt_of(alert) != _attempt_of(before):
             continue
         check = checks[alert["check_id"]]
         stored.append(_as_stored(result, alert, check))
@@ -272,13 +267,20 @@ def _store(transaction: Transaction, results: Sequence[Result], now: int) -> lis
             delivery[check["id"]] = "ok" if result.state == "delivered" else "failing"
     if stored:
         _store_results(transaction, stored)
-        for told in ("ok", "failing"):
+        for told, is_new in (("ok", 0), ("failing", 1)):
             changed = [
                 check_id
                 for check_id, last in delivery.items()
                 if last == told and checks[check_id]["delivery"] != told
             ]
-            _store_delivery(transaction, changed, told)
+            if changed:
+                among = f"({marks(changed)})"
+                sql = f"UPDATE checks SET delivery = ? WHERE id IN {among}"
+                transaction.execute(sql, (told, *changed))
+                sql = (
+                    f"UPDATE alerts SET is_new = ? WHERE state = 'pending' AND check_id IN {among}"
+                )
+                transaction.execute(sql, (is_new, *changed))
         _go_on(transaction, stored, alerts, now)
     return stored
 
@@ -292,10 +294,9 @@ def _as_stored(result: Result, alert: Row, check: Row) -> Result:
 
 
 def _store_results(transaction: Transaction, results: Sequence[Result]) -> None:
-    row = (
-        "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT),"
-        " CAST(? AS BIGINT), CAST(? AS BIGINT))"
-    )
+    types = "BIGINT BIGINT TEXT TEXT BIGINT BIGINT".split()
+    casts = [f"CAST(? AS {one})" for one in types]
+    row = f"({', '.join(casts)})"
     values: list[object] = []
     for result in results:
         values += (result.message.alert["seq"], *result[1:])
@@ -308,16 +309,6 @@ def _store_results(transaction: Transaction, results: Sequence[Result]) -> None:
         " FROM made WHERE alerts.seq = made.seq",
         values,
     )
-
-
-def _store_delivery(transaction: Transaction, check_ids: Sequence[str], told: str) -> None:
-    """Store the last result of checks where it differs, and what follows for their alerts."""
-    if check_ids:
-        among = marks(check_ids)
-        sql = f"UPDATE checks SET delivery = ? WHERE id IN ({among})"
-        transaction.execute(sql, (told, *check_ids))
-        sql = f"UPDATE alerts SET is_new = ? WHERE check_id IN ({among}) AND state = 'pending'"
-        transaction.execute(sql, (int(told != "ok"), *check_ids))
 
 
 def _go_on(

@@ -29,7 +29,6 @@ from cardbeat.heartbeat.alerts.target import (
     Target,
     address_name,
     allowed,
-    family_of,
     is_own,
     parse,
     refusal_of,
@@ -96,12 +95,22 @@ class Sender:
             if target.credentials:
                 request.add_header("Authorization", _basic(target))
             with self._opener.open(request, timeout=POST_SECONDS) as response:
-                return _outcome(response, self._proxy is not None)
+                return self._outcome(response.status, response.headers)
         except urllib.error.URLError as error:
             failure = error.reason
         except (OSError, http.client.HTTPException, BadTarget) as error:
             failure = error
         return Outcome(error=_TOO_LATE if run.is_late else _sentence(failure))
+
+    def _outcome(self, status: int, headers: Mapping[str, str]) -> Outcome:
+        if 200 <= status < 300:
+            return Outcome(status)
+        who = "receiver"
+        if self._proxy and status == http.HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            who = "proxy of this server"
+        hint = "; redirects are not followed" if 300 <= status < 400 else ""
+        error = f"The {who} answered {status}{hint}."
+        return Outcome(status, error, headers.get("Retry-After"))
 
     def connect(self, run: Run, place: tuple[str, int], *_: object) -> socket.socket:
         """A connection to the proxy, or to a vetted address: the first that accepts it."""
@@ -115,15 +124,13 @@ class Sender:
                 continue
             # A silent address must leave time for the addresses after it.
             left = max(0.1, ends_at - time.monotonic())
-            connection = socket.socket(family_of(address), socket.SOCK_STREAM)
             try:
-                connection.settimeout(left / (len(addresses) - tried))
-                connection.connect((str(address), place[1]))
+                seconds = left / (len(addresses) - tried)
+                connection = socket.create_connection((str(address), place[1]), seconds)
                 connection.settimeout(POST_SECONDS)
                 run.connected(connection)
                 return connection
             except OSError as error:
-                connection.close()
                 failure = error
         if is_crowded:
             raise Postponed
@@ -257,18 +264,6 @@ class _TlsConnection(_Connection, http.client.HTTPSConnection):
 
 def _basic(target: Target) -> str:
     return f"Basic {base64.b64encode(target.credentials.encode()).decode('ascii')}"
-
-
-def _outcome(response: http.client.HTTPResponse, has_proxy: bool) -> Outcome:
-    status = response.status
-    if 200 <= status < 300:
-        return Outcome(status)
-    hint = "; redirects are not followed." if 300 <= status < 400 else "."
-    who = "receiver"
-    if has_proxy and status == http.HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
-        who = "proxy of this server"
-    error = f"The {who} answered {status}{hint}"
-    return Outcome(status, error, response.headers.get("Retry-After"))
 
 
 _ERROR_SENTENCES: tuple[tuple[type[Exception], str], ...] = (

@@ -48,7 +48,8 @@ def record(
     if alert_type == RECOVERED:
         taken_back = _take_back(transaction, checks, waiting)
         checks = [check for check in checks if check.id not in taken_back]
-    _hurry(transaction, [waiting[check.id][0] for check in checks if check.id in waiting], now)
+    firsts = [waiting[check.id][0]["seq"] for check in checks if check.id in waiting]
+    _hurry(transaction, firsts, now)
     _insert(transaction, alert_type, checks, waiting, now)
 
 
@@ -94,12 +95,12 @@ def _waiting(
     if not check_ids:
         return {}
     rows = transaction.execute(
-        "SELECT check_id, seq, type, outage, attempts, next_attempt_at, asked_until FROM alerts"
-        f" WHERE state = 'pending' AND check_id IN ({marks(check_ids)})",
+        "SELECT check_id, seq, outage, next_attempt_at FROM alerts"
+        f" WHERE state = 'pending' AND check_id IN ({marks(check_ids)}) ORDER BY seq",
         check_ids,
-    ).fetchall()
+    )
     found: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row["seq"]):
+    for row in rows:
         if (row["outage"] is None) == is_test:
             found.setdefault(row["check_id"], []).append(row)
     return found
@@ -126,44 +127,20 @@ def _take_back(
     return taken_back
 
 
-def _hurry(transaction: Transaction, firsts: Iterable[Row], now: int) -> None:
+def _hurry(transaction: Transaction, seqs: Sequence[int], now: int) -> None:
     """Let alerts that wait for a retry be tried now, at no cost to their schedule.
 
     A test has its cost: who sends it looks whether its attempts have grown.
     """
-    hurried = []
-    for alert in firsts:
-        waits_until = alert["next_attempt_at"] or 0
-        is_far = waits_until > now + SOON_SECONDS and (alert["asked_until"] or 0) <= now
-        is_test = alert["outage"] is None and waits_until > now
-        if alert["attempts"] and (is_far or is_test):
-            hurried.append(alert["seq"])
-    if hurried:
+    if seqs:
         transaction.execute(
             "UPDATE alerts SET next_attempt_at = ?,"
             " attempts = attempts - CASE WHEN outage IS NULL THEN 0 ELSE 1 END"
-            f" WHERE seq IN ({marks(hurried)})",
-            (now, *hurried),
+            f" WHERE seq IN ({marks(seqs)}) AND attempts > 0 AND CASE WHEN outage IS NULL"
+            " THEN next_attempt_at > ?"
+            " ELSE next_attempt_at > ? AND coalesce(asked_until, 0) <= ? END",
+            (now, *seqs, now, now + SOON_SECONDS, now),
         )
-
-
-_INSERTED = (
-    "id",
-    "check_id",
-    "key_id",
-    "receiver",
-    "is_new",
-    "type",
-    "outage",
-    "created_at",
-    "next_attempt_at",
-    "last_ping_at",
-    "deadline_at",
-    "ping_count",
-    "reason",
-    "late_seconds",
-    "overdue_seconds",
-)
 
 
 def _insert(
@@ -174,36 +151,37 @@ def _insert(
     now: int,
 ) -> None:
     """Store one alert for each check. It is due now, unless an older one of its check waits."""
-    if not checks:
-        return
-    values: list[object] = []
-    for check in checks:
-        late_since = now
-        overdue_since = now
-        if alert_type != TEST:
-            late_since = check.overdue_deadline_at or now
-            overdue_since = check.overdue_at or now
-        values += (
-            f"msg_{secrets.token_hex(16)}",
-            check.id,
-            check.api_key_id,
-            host_of(check.webhook_url or ""),
-            0 if check.delivery == "ok" else 1,
-            alert_type,
-            None if alert_type == TEST else check.outage,
-            now,
-            None if check.id in waiting else now,
-            check.last_ping_at,
-            check.deadline_at,
-            check.ping_count,
-            "late" if alert_type == TEST else check.overdue_reason or "late",
-            # The clock may have been set back since.
-            max(0, now - late_since),
-            max(0, now - overdue_since),
+    alerts = [_alert(alert_type, check, check.id in waiting, now) for check in checks]
+    if alerts:
+        row = f"({marks(alerts[0])})"
+        transaction.execute(
+            f"INSERT INTO alerts ({', '.join(alerts[0])}) VALUES {', '.join([row] * len(alerts))}"
+            " ON CONFLICT (check_id, outage, type) WHERE type <> 'check.reminder' DO NOTHING",
+            [value for alert in alerts for value in alert.values()],
         )
-    rows = ", ".join([f"({marks(_INSERTED)})"] * len(checks))
-    transaction.execute(
-        f"INSERT INTO alerts ({', '.join(_INSERTED)}) VALUES {rows}"
-        " ON CONFLICT (check_id, outage, type) WHERE type <> 'check.reminder' DO NOTHING",
-        values,
-    )
+
+
+def _alert(alert_type: str, check: Changed, waits: bool, now: int) -> dict[str, object]:
+    """The row of a new alert. A test alert tells of no outage."""
+    alert = {
+        "id": f"msg_{secrets.token_hex(16)}",
+        "check_id": check.id,
+        "key_id": check.api_key_id,
+        "receiver": host_of(check.webhook_url or ""),
+        "is_new": int(check.delivery != "ok"),
+        "type": alert_type,
+        "created_at": now,
+        "next_attempt_at": None if waits else now,
+        "last_ping_at": check.last_ping_at,
+        "deadline_at": check.deadline_at,
+        "ping_count": check.ping_count,
+    }
+    if alert_type == TEST:
+        return alert
+    return alert | {
+        "outage": check.outage,
+        "reason": check.overdue_reason or "late",
+        # The clock may have been set back since.
+        "late_seconds": max(0, now - (check.overdue_deadline_at or now)),
+        "overdue_seconds": max(0, now - (check.overdue_at or now)),
+    }

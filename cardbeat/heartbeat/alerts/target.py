@@ -228,16 +228,13 @@ def ipv4_inside(address: IpAddress) -> ipaddress.IPv4Address | None:
 def is_own(address: IpAddress) -> bool:
     """Whether an address belongs to this host: it would be a source address. Sends nothing."""
     try:
-        with socket.socket(family_of(address), socket.SOCK_DGRAM) as probe:
+        family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((str(address), 9))
             return ipaddress.ip_address(probe.getsockname()[0]) == address
     except OSError:
         # There is no route to it.
         return False
-
-
-def family_of(address: IpAddress) -> socket.AddressFamily:
-    return socket.AF_INET if address.version == 4 else socket.AF_INET6
 
 
 def _last_32_bits(address: IpAddress) -> ipaddress.IPv4Address:

@@ -118,8 +118,8 @@ def deliver(outbox, timed):
         outbox.queues(connection)
         for is_new in (False, True):
             queue = Queue("key7", is_new, "free")
-            outbox.due(connection, queue, NOW, [f"h{n}.example" for n in range(40)], ["h49.example"], limit=256)
-            outbox.due(connection, queue, NOW, [], None, limit=256)
+            outbox.due(connection, queue, NOW, [f"h{n}.example" for n in range(40)], ["h49.example"], 0, 256)
+            outbox.due(connection, queue, NOW, [], [], 1, 256)
     outbox.oldest_due_at()
     outbox.newest("check5")
     outbox.messages(range(FINISHED + 7, FINISHED + 400, 50), "h7.example", NOW)
@@ -128,7 +128,7 @@ def deliver(outbox, timed):
 
 
 def message_of(number):
-    alert = {"seq": FINISHED + number, "id": f"w{number}", "check_id": f"check{number}", "attempts": 0, "outages": 0}
+    alert = {"seq": FINISHED + number, "id": f"w{number}", "check_id": f"check{number}", "attempts": 0, "state": "pending", "outages": 0}
     return Message(alert, "", f"https://h{number % 50}.example/", b"", ())
 
 

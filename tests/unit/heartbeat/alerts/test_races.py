@@ -78,7 +78,7 @@ def results_of(node):
     now = int(node.clock())
     with node.database.read() as connection:
         queues = node.alerts.queues(connection)
-        due = [one for queue in queues for one in node.alerts.due(connection, queue, now, [], [], limit=100)]
+        due = [one for queue in queues for one in node.alerts.due(connection, queue, now, [], [], 0, 100)]
     return [
         Result(message, 204, None, "delivered")
         for one in due
