@@ -58,7 +58,9 @@ def test_the_body_has_type_time_check_values_link_and_sentence():
     values = {"reason": "late", "late_seconds": 53, "overdue_seconds": 0, "url": URL}
     assert sent["data"] == {"check": check.as_told(), **values}
     assert sent["content"] == sent["text"]
+    assert "since 2027-01-15 08:01 UTC; no ping yet." in sent["text"]
     assert body(check, "check.test")["data"]["reason"] is None
+    assert body(check, "check.recovered", outages=1)["data"]["outages"] == 1
 
 
 FAILED = {"reason": "failed"}
@@ -103,15 +105,15 @@ FAILED = {"reason": "failed"}
             "has recovered after 1 minute: the job failed at 07:59; next ping expected by 08:01.",
         ),
         # Within the second, or of an alert from before schema 9.
-        ("recovered", {"pinged": 0}, "has recovered; next ping expected by 08:01."),
+        (
+            "recovered",
+            {"pinged": 0, "outages": 1},
+            "has recovered; next ping expected by 08:01. 1 more outage began and ended unreported before.",
+        ),
     ],
 )
 def test_the_sentence_says_how_late_since_when_in_utc_and_for_how_long(kind, told, sentence):
     assert said(kind, **told) == sentence
-
-
-def test_the_sentence_names_date_and_zone():
-    assert "since 2027-01-15 08:01 UTC; no ping yet." in body(check_with(), "check.overdue")["text"]
 
 
 @pytest.mark.parametrize(
@@ -127,16 +129,17 @@ def test_a_time_is_told_in_at_most_two_units_and_never_longer_than_it_was(second
 
 
 KINDS = ("check.overdue", "check.reminder", "check.recovered", "check.test")
+LONGEST = {"late_seconds": 35_999_999, "overdue_seconds": 35_999_999, "outages": 9999}
 
 
 @pytest.mark.parametrize("reason", ["late", "failed"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_sentence_is_longer_than_one_screen_of_a_phone(kind, reason):
-    longest = {"late_seconds": 35_999_999, "overdue_seconds": 35_999_999, "outages": 9999, "reason": reason}
-    link = f"https://{'monitor.' * 10}example.com/dashboard#01234567"
-    sent = json.loads(body_of(told_with(kind, **longest), check_with("W" * 100, last_ping_at=NOW), link))
+def test_the_longest_sentence_fits_one_screen_of_a_phone_and_the_largest_body_3_kib(kind, reason):
+    check = check_with("\U0001f4be" * 100, last_ping_at=NOW)
+    sent = body_of(told_with(kind, reason, **LONGEST), check, f"https://{'x' * 100}/dashboard#01234567")
+    assert len(sent) < 3072
     # A phone shows some 30 lines of 40 characters.
-    assert len(sent["text"]) < 12 * 40
+    assert len(json.loads(sent)["text"]) < 12 * 40
 
 
 @pytest.mark.parametrize("name", ["@everyone @here", "<!channel> <@U1> <@&1234>", "[bank](https://evil.example)"])
@@ -167,34 +170,15 @@ def test_a_further_field_of_a_check_must_be_named_here_before_a_third_party_gets
     assert shown.items() <= check.as_json("").items()
 
 
-def test_outages_without_alerts_of_their_own_are_counted():
-    assert "outages" not in body(check_with(), "check.overdue")["data"]
-    assert body(check_with(), "check.recovered", outages=1)["data"]["outages"] == 1
-    assert said("recovered", outages=1).endswith(". 1 more outage began and ended unreported before.")
-
-
-def test_the_largest_body_stays_small():
-    check = check_with("\U0001f4be" * 100)._replace(webhook_url="https://x.example/" + "\U0001f4be" * 495)
-    assert len(check.webhook_url.encode()) == 1998
-    longest = told_with("check.reminder", overdue_seconds=35_999_999)
-    assert len(body_of(longest, check, f"https://{'x' * 250}/dashboard#01234567")) < 3072
-
-
-def test_while_a_secret_is_replaced_there_is_a_signature_by_each():
-    secrets = [f"whsec_{base64.b64encode(bytes(24)[:-1] + end).decode()}" for end in (b"1", b"2")]
-    both, *each = (signed_headers("msg_1", NOW, b"{}", *used)["webhook-signature"] for used in (secrets, *zip(secrets)))
-    assert both == " ".join(each)
-    assert len(set(each)) == 2
-
-
-def test_the_signature_is_the_one_of_standard_webhooks():
-    secret = b"0123456789abcdef01234567"
-    headers = signed_headers("msg_1", NOW, b"{}", f"whsec_{base64.b64encode(secret).decode()}")
-    expected = base64.b64encode(hmac.new(secret, b"msg_1.1800000000.{}", hashlib.sha256).digest()).decode()
+def test_the_signatures_are_those_of_standard_webhooks_one_for_each_secret():
+    keys = b"0123456789abcdef01234567", b"another one of 24 bytes."
+    secrets = [f"whsec_{base64.b64encode(key).decode()}" for key in keys]
+    digests = [hmac.new(key, b"msg_1.1800000000.{}", hashlib.sha256).digest() for key in keys]
+    headers = signed_headers("msg_1", NOW, b"{}", *secrets)
     assert headers.pop("User-Agent").startswith("cardbeat/")
     assert headers == {
         "Content-Type": "application/json",
         "webhook-id": "msg_1",
         "webhook-timestamp": "1800000000",
-        "webhook-signature": f"v1,{expected}",
+        "webhook-signature": " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests),
     }

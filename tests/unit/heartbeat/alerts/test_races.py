@@ -13,7 +13,6 @@ import pytest
 from cardbeat.errors import Refusal, TooMany
 from cardbeat.heartbeat.alerts.message import TEST
 from cardbeat.heartbeat.alerts.outbox import Result
-from cardbeat.heartbeat.alerts.recording import record
 from tests.heart import Heart, at_once
 from tests.postgresql import POSTGRESQL
 from tests.support import wait_until
@@ -122,11 +121,7 @@ def test_a_result_that_meets_a_new_alert_waits_for_it(nodes, check):
     storing, testing, _ = nodes
     now = int(storing.clock())
     results = results_of(storing)
-
-    def record_test():
-        testing.database.write(lambda transaction: record_locked(testing, transaction, check, now))
-
-    with ThreadPoolExecutor(1) as pool, held_at_commit(testing, record_test):
+    with ThreadPoolExecutor(1) as pool, held_at_commit(testing, lambda: ask_for_a_test(testing, check)):
         stored = pool.submit(storing.alerts.store, results, now)
         wait_until(lambda: stored.done() or waits_for_a_lock(nodes[2]))
         assert not stored.done()
@@ -134,37 +129,40 @@ def test_a_result_that_meets_a_new_alert_waits_for_it(nodes, check):
     assert untimed(nodes[2]) == []
 
 
-def record_locked(node, transaction, check, now):
-    node.database.lock(transaction, "SELECT seq FROM checks WHERE id = ?", (check.id,))
-    record(transaction, TEST, [check], now)
-
-
 def test_whatever_nodes_do_at_once_each_first_alert_has_its_time_and_no_other_one(nodes):
     """All three also store results, which is harder than a lease that two take themselves to hold."""
     checks = [nodes[0].create(webhook_url="https://a.example/") for _ in range(4)]
     ends_at = time.monotonic() + SECONDS
-
-    def signal(node, luck):
-        while time.monotonic() < ends_at:
-            deeds = (node.fail, node.ping, lambda check: ask_for_a_test(node, check), lambda check: move(node, check, luck))
-            luck.choices(deeds, (5, 5, 1, 1))[0](luck.choice(checks))
-
-    def deliver(node, luck):
-        while time.monotonic() < ends_at:
-            results = [one if luck.random() < 0.7 else failed(one, node) for one in results_of(node)]
-            if results:
-                node.alerts.store(results, int(node.clock()))
-            time.sleep(luck.random() / 100)
-
-    deeds = [partial(signal, node, random.Random(place)) for place, node in enumerate(nodes)]
-    deeds += [partial(deliver, node, random.Random(-place)) for place, node in enumerate(nodes)]
+    deeds = []
+    for place, node in enumerate(nodes):
+        deeds.append(partial(signal, node, checks, random.Random(place), ends_at))
+        deeds.append(partial(deliver, node, random.Random(-place), ends_at))
     assert at_once(*deeds) == [None] * len(deeds)
-    assert untimed(nodes[0]) == []
-    assert misplaced(nodes[0]) == 0
+    assert (untimed(nodes[0]), misplaced(nodes[0])) == ([], 0)
     for check in checks:
         types = [one for one in nodes[0].alert_types(check) if one != TEST]
         # Beyond 100 alerts the oldest are gone.
         assert all(one != other for one, other in itertools.pairwise(types))
+
+
+def signal(node, checks, luck, ends_at):
+    """What callers do, until that moment."""
+    while time.monotonic() < ends_at:
+        deed = luck.choices((node.fail, node.ping, partial(ask_for_a_test, node), partial(move, node, luck)), (5, 5, 1, 1))
+        deed[0](luck.choice(checks))
+
+
+def deliver(node, luck, ends_at):
+    """Store what receivers answer, some of which refuse."""
+    while time.monotonic() < ends_at:
+        now = int(node.clock())
+        results = results_of(node)
+        for place, result in enumerate(results):
+            if luck.random() > 0.7:
+                results[place] = result._replace(error="no", state="pending", next_attempt_at=now)
+        if results:
+            node.alerts.store(results, now)
+        time.sleep(luck.random() / 100)
 
 
 def misplaced(node):
@@ -182,11 +180,7 @@ def ask_for_a_test(node, check):
         node.checks.test_alert(node.key.id, check.id)
 
 
-def move(node, check, luck):
+def move(node, luck, check):
     check = node.read(check)
     with contextlib.suppress(Refusal):
         node.checks.update(check, node.settings(check, webhook_url=f"https://{luck.randrange(9)}.example/"))
-
-
-def failed(result, node):
-    return result._replace(error="no", state="pending", next_attempt_at=int(node.clock()))
