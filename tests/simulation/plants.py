@@ -155,7 +155,9 @@ def snooze_forgotten_at_a_restart() -> None:
     sql = "UPDATE checks SET snoozed_until = NULL, clock_from = coalesce(last_ping_at, created_at)"
 
     def forget(self: Any) -> None:
-        self._database.write(lambda connection: connection.execute(f"{sql} WHERE snoozed_until > updated_at"))
+        # A start may meet a fault of the disk, which is no part of the bug.
+        with contextlib.suppress(Refusal):
+            self._database.write(lambda connection: connection.execute(f"{sql} WHERE snoozed_until > updated_at"))
         start(self)
 
     sweep.Sweep.start = forget  # type: ignore[method-assign]

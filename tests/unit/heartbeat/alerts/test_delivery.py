@@ -70,14 +70,6 @@ def waits_until(mail, check):
 # One alert.
 
 
-def test_an_alert_that_is_taken_is_delivered(mail, check):
-    mail.fail(check)
-    mail.settled(1)
-    assert (mail.types, mail.states(check)) == ([OVERDUE], ["delivered"])
-    assert mail.heart.read(check).delivery == "ok"
-    assert mail.delivery.totals() == {"delivered": 1, "retried": 0, "failed": 0}
-
-
 def test_one_that_is_not_is_tried_ten_times_under_one_id_and_then_failed(mail, check, caplog):
     caplog.set_level("INFO")
     mail.outcomes = [FAILED] * 10
@@ -118,16 +110,6 @@ def test_retry_after_is_kept_also_against_a_new_alert(mail, check):
 
 
 # The alerts of one check.
-
-
-def test_the_alerts_of_a_check_go_out_in_order(mail, check):
-    mail.outcomes = [FAILED]
-    mail.flap(check, 3)
-    mail.settled(1)
-    assert len(mail.posted) == 1
-    mail.pass_time(7)
-    mail.settled(7)
-    assert mail.types == [OVERDUE, *[OVERDUE, RECOVERED] * 3]
 
 
 def test_tests_and_outages_do_not_wait_for_each_other(mail, check):
