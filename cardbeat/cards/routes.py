@@ -7,14 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from cardbeat.cards.painter import Painter
 from cardbeat.cards.seal import StoredCard, seal
 from cardbeat.cards.store import Store, file_name
 from cardbeat.clock import Clock
 from cardbeat.errors import Refusal, TooMany, Unavailable
 from cardbeat.host.system import UNSHAPED
-from cardbeat.jobs.fair_queue import FairQueue
 from cardbeat.jobs.future import Future
 from cardbeat.jobs.workers import Workers
 from cardbeat.keys.key import CARDS, Key
@@ -23,10 +23,6 @@ from cardbeat.keys.store import Keys, hash_of
 from cardbeat.web.message import Request, Response, header_lines
 from cardbeat.web.query import first_value, known_among, only_value
 from cardbeat.web.router import Answer, Awaited, Route
-
-if TYPE_CHECKING:
-    from cardbeat.cards.painter import Painter
-    from cardbeat.cards.request import Card
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +50,7 @@ class CardRoutes:
         self,
         keys: Keys,
         store: Store,
-        painter: "Painter",
+        painter: Painter,
         renders: RateLimit,
         *,
         monotonic: Clock = time.monotonic,
@@ -85,26 +81,21 @@ class CardRoutes:
     def card(self, request: Request) -> Answer:
         """The card's PNG if it is stored and its key is cached; else what finds it in a thread."""
         hot = self._store.memory.get(request.target)
-        if hot is not None:
-            response, key_hash = hot
-            if self._keys.cached(key_hash):
-                return asked_part(request, response)
-            return partial(self._find, key_hash)
-        value = first_value(request.query, "key")
-        if not value:
-            raise Refusal("key_missing", field="key")
-        key_hash = hash_of(value)
+        key_hash = hot[1] if hot else _key_hash(request)
         key = self._keys.cached(key_hash)
+        if key is None or key.scope != CARDS:
+            return partial(self._find, key_hash)
+        if hot:
+            return asked_part(request, hot[0])
         # Only the loop puts cards into the memory. The C library has a heap for each thread, and
         # the threads' heaps would keep what the loop frees.
-        if key is not None and key.scope == CARDS and self._store.is_quick:
-            card = self._store.read(file_name(request.target))
-            if card is not None:
-                response = _response("HIT", card)
-                response.lines = header_lines(response)
-                self._store.memory.put(request.target, (response, key_hash))
-                return asked_part(request, response)
-        return partial(self._find, key_hash)
+        card = self._store.read(file_name(request.target)) if self._store.is_quick else None
+        if card is None:
+            return partial(self._find, key_hash)
+        response = _response("HIT", card)
+        response.lines = header_lines(response)
+        self._store.memory.put(request.target, (response, key_hash))
+        return asked_part(request, response)
 
     def _find(self, key_hash: bytes, request: Request) -> Answer:
         """The card, stored or when it is drawn. Raises `Refusal`, for this client alone."""
@@ -130,7 +121,19 @@ class CardRoutes:
         card = card_from(values)
         self._queue.require_room(key.id, request.network)
         self._take_render(key, request.network)
-        flight = self._queue.put(key.id, request.network, partial(self._draw, name, card))
+
+        def draw() -> StoredCard:
+            began = time.perf_counter()
+            drawing = self._painter.draw(card)
+            self.drawing_seconds += time.perf_counter() - began
+            self.drawn += 1
+            if drawing.unshaped:
+                log.warning("%s", UNSHAPED)
+            sealed = seal(name, drawing.png, drawing.missing_glyphs)
+            self._store.put(sealed)
+            return sealed
+
+        flight = self._queue.put(key.id, request.network, draw)
         self._flights[name] = flight
         # By then it is stored: a request that comes later finds it there.
         flight.when_done(lambda: self._flights.pop(name))
@@ -149,17 +152,6 @@ class CardRoutes:
             sentence = f"At most {most} new cards a minute are drawn for you; try again later."
             raise TooMany(sentence, wait_seconds)
 
-    def _draw(self, name: str, card: "Card") -> StoredCard:
-        began = time.perf_counter()
-        drawing = self._painter.draw(card)
-        self.drawing_seconds += time.perf_counter() - began
-        self.drawn += 1
-        if drawing.unshaped:
-            log.warning("%s", UNSHAPED)
-        sealed = seal(name, drawing.png, drawing.missing_glyphs)
-        self._store.put(sealed)
-        return sealed
-
 
 class DrawingQueue:
     """Draws one card at a time: round robin by client, and for one client round robin by key.
@@ -172,24 +164,27 @@ class DrawingQueue:
         self._monotonic = monotonic
         self._worker = Workers("drawing", 1, running_each=1)
         self._is_stopping = False
-        # Used under the lock: the cards of each client by key, and how many wait by name.
         self._lock = threading.Lock()
-        self._cards: dict[str, FairQueue[Callable[[], None]]] = {}
-        self._counts = Counter[str]()
+        self._waiting = Counter[str]()
+        """Used under the lock: how many cards wait of each key and client, and of all."""
 
     def require_room(self, key_id: str, client: str) -> None:
         """Raise `Unavailable` if no further card of this key and client may wait."""
         limits = {key_id: WAITING_OF_KEY, client: WAITING_OF_CLIENT, "all": WAITING_IN_ALL}
         with self._lock:
-            if any(self._counts[name] >= most for name, most in limits.items()):
+            if any(self._waiting[name] >= most for name, most in limits.items()):
                 raise _busy()
 
     def put(self, key_id: str, client: str, draw: Callable[[], Any]) -> Future[Any]:
         """Have a card drawn. Its future raises `Unavailable` if it is refused."""
         drawn = Future[Any]()
         until = self._monotonic() + WAIT_SECONDS
+        names = (key_id, client, "all")
 
         def settle() -> None:
+            with self._lock:
+                # This also drops the names that have none left.
+                self._waiting -= Counter(names)
             try:
                 if self._is_stopping:
                     raise Unavailable("stopping")
@@ -200,9 +195,8 @@ class DrawingQueue:
                 drawn.set_error(error)
 
         with self._lock:
-            self._cards.setdefault(client, FairQueue()).put(key_id, settle)
-            self._counts.update((key_id, client, "all"))
-        self._worker.submit(client, partial(self._settle_next, client))
+            self._waiting.update(names)
+        self._worker.submit(client, settle, key_id)
         return drawn
 
     def stop(self) -> None:
@@ -210,19 +204,12 @@ class DrawingQueue:
         self._is_stopping = True
         self._worker.stop()
 
-    def _settle_next(self, client: str) -> None:
-        """Draw or refuse a card of the client whose turn it is."""
-        with self._lock:
-            cards = self._cards[client]
-            taken = cards.take()
-            if taken is None:
-                raise LookupError("this client has more turns than cards")
-            key_id, settle = taken
-            if not cards.count:
-                del self._cards[client]
-            # This also drops the names that have none left.
-            self._counts -= Counter((key_id, client, "all"))
-        settle()
+
+def _key_hash(request: Request) -> bytes:
+    value = first_value(request.query, "key")
+    if not value:
+        raise Refusal("key_missing", field="key")
+    return hash_of(value)
 
 
 def _busy() -> Unavailable:

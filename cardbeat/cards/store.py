@@ -1,7 +1,6 @@
 """Stored cards: one sealed PNG file for each request target, and the hot ones in memory."""
 
 import contextlib
-import errno
 import hashlib
 import logging
 import os
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from cardbeat.cards.seal import StoredCard, unseal
-from cardbeat.host.descriptors import raise_if_lacking
 from cardbeat.host.disk import Reserve
 from cardbeat.host.staging import written_whole
 from cardbeat.host.system import READ_FLAGS, remove
@@ -116,6 +114,8 @@ class Store:
         self.memory = CardMemory(min(MEMORY_BYTES, max_bytes // 2))
         self.bytes_stored = 0
         """Counted at the last trim, plus what was stored since; not exact while a trim counts."""
+        self.is_quick = False
+        """Whether `read` only reads a file: the first one finds out the renderer's version."""
         self._whole: set[int] = set()
         """The states of files in which their seals were checked. Each change is one step."""
         self._thread = BackgroundThread(
@@ -123,19 +123,16 @@ class Store:
         )
         self._thread.start()
 
-    @property
-    def is_quick(self) -> bool:
-        """Whether `read` only reads a file: the first one finds out the renderer's version."""
-        return self._version is not None
-
     @cached_property
     def folder(self) -> Path:
-        if self._version is None:
+        version = self._version
+        if version is None:
             # Not at the start: it imports all that draws, and reads the code and the fonts.
             from cardbeat.cards.drawing.render import own_version  # noqa: PLC0415
 
-            self._version = own_version(self._accent)
-        return self._parent / self._version
+            version = own_version(self._accent)
+        self.is_quick = True
+        return self._parent / version
 
     def close(self, seconds: float | None = None) -> bool:
         """End the background work. False if it does not end in these seconds."""
@@ -145,7 +142,6 @@ class Store:
         """A card from its file; None if there is none, or if it is damaged or another's.
 
         A file whose seal was checked is not checked again until its inode, size or time changes.
-        Raises `Unavailable` if this host lacks descriptors.
         """
         # To join paths by `Path` costs as much as to open the file.
         path = f"{self.folder}{os.sep}{name}"
@@ -157,11 +153,7 @@ class Store:
                 data = os.read(descriptor, min(status.st_size, MAX_FILE_BYTES))
             finally:
                 os.close(descriptor)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise_if_lacking(error)
-            log.error("can't read the stored card %s: %s", name, error.strerror)
+        except OSError:
             return None
         if status.st_mtime < time.time() - TOUCHED_SECONDS:
             with contextlib.suppress(OSError):
@@ -180,9 +172,10 @@ class Store:
 
         A power cut may damage the file, which its seal tells.
         """
+        if self._reserve.spare() < self._reserve.bytes:
+            log.error("a card is not stored: the disk is nearly full")
+            return
         try:
-            if self._reserve.spare() < self._reserve.bytes:
-                raise OSError(errno.ENOSPC, "the disk is nearly full")
             self.folder.mkdir(parents=True, exist_ok=True)
             with written_whole(self.folder / card.of) as file:
                 file.write(card.png)

@@ -11,7 +11,8 @@ class FairQueue(Generic[T]):
     """Items wait by client, and one of each client is taken in turn.
 
     Example: client a puts a1, a2, a3, and then client b puts b1. They are taken in the order
-    a1, b1, a2, a3: b waits for one item of a, however many a has put.
+    a1, b1, a2, a3: b waits for one item of a, however many a has put. So it is among the items of
+    one client that have different keys.
 
     With a limit `running_each` of 2, a third item of a client is not taken until `done` was called
     for one of the first two. Others go first.
@@ -21,18 +22,15 @@ class FairQueue(Generic[T]):
 
     def __init__(self, running_each: float = inf) -> None:
         self._running_each = running_each
-        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()
-        """The client that is next stands first."""
+        self._waiting: OrderedDict[str, dict[str, deque[T]]] = OrderedDict()
+        """By client, then by key. In both the one that is next stands first."""
         self._running = Counter[str]()
         self.count = 0
         """The number of items that wait."""
 
-    def count_of(self, client: str) -> int:
-        """The number of items of one client that wait."""
-        return len(self._waiting.get(client, ()))
-
-    def put(self, client: str, item: T) -> None:
-        self._waiting.setdefault(client, deque()).append(item)
+    def put(self, client: str, item: T, key: str = "") -> None:
+        keys = self._waiting.setdefault(client, {})
+        keys.setdefault(key, deque()).append(item)
         self.count += 1
 
     def take(self) -> tuple[str, T] | None:
@@ -40,9 +38,9 @@ class FairQueue(Generic[T]):
 
         `done` must follow if there is a limit of running items.
         """
-        for client, items in self._waiting.items():
+        for client, keys in self._waiting.items():
             if self._running[client] < self._running_each:
-                return client, self._take_of(client, items)
+                return client, self._take_of(client, keys)
         return None
 
     def done(self, client: str) -> None:
@@ -51,13 +49,16 @@ class FairQueue(Generic[T]):
         if not self._running[client]:
             del self._running[client]
 
-    def _take_of(self, client: str, items: deque[T]) -> T:
+    def _take_of(self, client: str, keys: dict[str, deque[T]]) -> T:
+        key = next(iter(keys))
+        items = keys.pop(key)
         item = items.popleft()
-        self.count -= 1
         if items:
-            self._waiting.move_to_end(client)
-        else:
+            keys[key] = items
+        self._waiting.move_to_end(client)
+        if not keys:
             del self._waiting[client]
         if self._running_each != inf:
             self._running[client] += 1
+        self.count -= 1
         return item

@@ -28,10 +28,10 @@ class Workers:
         for _ in range(threads):
             start_thread(threading.Thread(target=self._work, name=name, daemon=True))
 
-    def submit(self, client: str, job: Job) -> None:
-        """Have a job done for a client."""
+    def submit(self, client: str, job: Job, key: str = "") -> None:
+        """Have a job done for a client. Its jobs are served round robin by key."""
         with self._changed:
-            self._queue.put(client, job)
+            self._queue.put(client, job, key)
             self._changed.notify()
 
     def stop(self) -> None:

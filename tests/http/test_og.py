@@ -1,13 +1,10 @@
 """GET /og: cards drawn, stored, answered in part and refused, without a socket."""
 
-import errno
-import os
 import struct
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from unittest.mock import Mock
 
 import pytest
 
@@ -219,16 +216,6 @@ def test_letters_that_are_not_shaped_are_counted_and_the_log_says_so(cards, capl
     monkeypatch.setattr(Fonts, "unshaped", lambda _, text: text.count("ټ"))
     counts = [cards.card(title).headers["X-Missing-Glyphs"] for title in ("fine", "ټول")]
     assert (counts, caplog.messages) == (["0", "1"], [UNSHAPED])
-
-
-def test_while_descriptors_lack_a_stored_card_is_not_drawn_again(cards, restarted, monkeypatch):
-    drawn = cards.card()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "open", Mock(side_effect=OSError(errno.EMFILE, "Too many open files")))
-        refused = restarted.card()
-    assert (refused.status, body_of(refused)["code"]) == (503, "busy")
-    assert refused.headers["Retry-After"] == "1"
-    assert restarted.card().body == drawn.body
 
 
 class Held(Cards):

@@ -21,7 +21,6 @@ def test_items_of_a_client_keep_their_order_and_none_is_lost(steps):
         elif (taken := queue.take()) is not None:
             assert put[taken[0]].popleft() == taken[1]
         assert queue.count == sum(map(len, put.values()))
-        assert queue.count_of(client) == len(put[client])
 
 
 @given(st.lists(CLIENTS, min_size=1, max_size=40))
@@ -39,6 +38,13 @@ def test_no_client_is_taken_twice_while_another_waits_that_came_before(arrivals)
             others = [other for other in waiting if other != client and waiting[other]]
             assert all(last.get(other, -1) > previous for other in others)
         last[client] = turn
+
+
+def test_items_of_one_client_are_taken_in_turn_by_key():
+    queue = FairQueue()
+    for item in ("ax1", "ax2", "ay1", "bx1", "ay2"):
+        queue.put(item[0], item, item[1])
+    assert [queue.take()[1] for _ in range(5)] == ["ax1", "bx1", "ay1", "ax2", "ay2"]
 
 
 def test_a_client_with_two_at_work_waits_and_the_others_go_on():
