@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from cardbeat.config import HttpLimits
-from cardbeat.errors import Refusal, Unavailable
+from cardbeat.errors import Refusal
 from cardbeat.jobs.future import Future
 from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
@@ -22,17 +22,10 @@ BIG = b"0123456789abcdef" * 1024 * 1024
 Start = Callable[..., HttpServer]
 
 
-def server_of(
-    router,
-    host="127.0.0.1",
-    port=0,
-    limits=HttpLimits(),  # noqa: B008 - it is frozen
-    *,
-    elapsed=time.monotonic,
-    **options,
-):
-    """A server of these routes, which does not serve yet. Raises `StartupError` for a bad address."""
-    return HttpServer(Listener(host, port), router, Loop(elapsed), limits, **options)
+def server_of(router, limits=None, *, host="127.0.0.1", elapsed=time.monotonic, **options):
+    """A server of these routes, which does not serve yet."""
+    listener = Listener(host, 0)
+    return HttpServer(listener, router, Loop(elapsed), limits or HttpLimits(), **options)
 
 
 @contextlib.contextmanager
@@ -41,7 +34,7 @@ def starting(router):
     with contextlib.ExitStack() as stack:
 
         def start(limits=HttpLimits(stop_seconds=2), **options):  # noqa: B008
-            server = server_of(router, limits=limits, **options)
+            server = server_of(router, limits, **options)
             server.thread = threading.Thread(target=server.serve_forever)
             server.thread.start()
             stack.callback(server.thread.join, PATIENCE_SECONDS)
@@ -90,7 +83,6 @@ class Site:
                 Route("GET", "/checks/{id}", self.quick),
                 Route("GET", "/broken", self.broken),
                 Route("GET", "/future", self.future, in_loop=True),
-                Route("GET", "/never", self.never, in_loop=True),
             ]
         )
 
@@ -115,9 +107,6 @@ class Site:
         respond = self.broken if request.query else lambda body: Response(200, body)
         threading.Thread(target=future.set_result, args=(b"later",)).start()
         return Awaited(future, respond)
-
-    def never(self, _request):
-        raise Unavailable("stopping")
 
 
 def ask(path, *headers):

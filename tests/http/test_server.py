@@ -15,7 +15,7 @@ from cardbeat.errors import StartupError
 from cardbeat.web.access import access_lines
 from cardbeat.web.listener import Listener
 from tests.http.malformed import CODED, chunked, get, post
-from tests.http.sockets import BIG, Client, ask, server_of
+from tests.http.sockets import BIG, Client, ask
 from tests.support import wait_until
 
 BRIEF = HttpLimits(
@@ -82,7 +82,7 @@ def test_pipelined_requests_are_answered_in_order_once_each(talk):
     assert client.rest() == b""
 
 
-def test_requests_of_one_client_leave_others_their_turn(serve, site, connect):
+def test_requests_of_one_client_leave_others_their_turn(serve, connect):
     greedy = connect(serve(), get() * 20_000)
     modest = connect(greedy.server, get())
     assert modest.status() == 200
@@ -106,10 +106,10 @@ def test_head_has_the_headers_of_get_and_no_body(talk):
     assert of_head["content-length"] == of_get["content-length"]
 
 
-ERRORS = [("/nowhere", 404), ("/register", 405), ("/broken", 500), ("/never", 503)]
+ERRORS = [("/nowhere", 404), ("/register", 405), ("/broken", 500), ("/future?broken", 500)]
 
 
-@pytest.mark.parametrize(("path", "status"), [*ERRORS, ("/future?broken", 500)])
+@pytest.mark.parametrize(("path", "status"), ERRORS)
 def test_an_error_of_a_route_keeps_the_connection(talk, caplog, path, status):
     client = talk(ask(path) + get())
     got, _, body = client.answer()
@@ -259,9 +259,8 @@ def test_one_client_leaves_threads_to_others(serve, site, connect):
     assert [client.body() for client in held] == [b"held"] * 8
 
 
-def test_the_answer_of_a_future_needs_no_thread(serve, site, connect):
-    server = serve(threads=0)
-    client = connect(server, ask("/future") * 3)
+def test_the_answer_of_a_future_needs_no_thread(talk):
+    client = talk(ask("/future") * 3, threads=0)
     assert [client.body() for _ in range(3)] == [b"later"] * 3
 
 
@@ -286,9 +285,8 @@ def test_the_last_answer_arrives_whole_though_more_was_sent_than_is_read(talk, s
     assert client.rest() == b""
 
 
-def test_it_is_a_threading_http_server(site):
-    with server_of(site.router) as server:
-        assert isinstance(server, ThreadingHTTPServer)
+def test_it_is_a_threading_http_server(serve):
+    assert isinstance(serve(), ThreadingHTTPServer)
 
 
 # Who asked, and what is told of it.
