@@ -92,7 +92,6 @@ HEAD_NEVER_ENDS = {
     "headers": repeat(b"X: y\r\n", first=OK),
     "informational": repeat(b"HTTP/1.1 103 Early Hints\r\n\r\n", pause_seconds=0.2),
 }
-HALF_A_RECORD = b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc"
 
 
 @pytest.mark.parametrize("behaviour", HEAD_NEVER_ENDS.values(), ids=HEAD_NEVER_ENDS)
@@ -105,8 +104,9 @@ def test_to_shut_the_connection_down_ends_a_post_whose_head_does_not(behaviour, 
 
 
 def test_it_ends_a_handshake_that_trickles_too():
-    with Receiver(repeat(b"\x00", first=HALF_A_RECORD, read=False)) as receiver:
-        assert post(receiver.url.replace("http:", "https:"), Unlimited(0.15)) == TOO_LATE
+    half_a_record = b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc"
+    with Receiver(repeat(b"\x00", first=half_a_record, read=False)) as receiver:
+        assert post(secured(receiver), Unlimited(0.15), **HERE) == TOO_LATE
 
 
 def test_the_head_of_an_answer_counts_however_its_body_goes_on():

@@ -10,13 +10,11 @@ import time
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from cardbeat.clock import Clock
 from cardbeat.config import FREE, Tier
 from cardbeat.heartbeat.alerts.outbox import Due, Queue
-
-T = TypeVar("T")
 
 SENDERS = 128
 """Most posts at once, each in a thread. Few on a host that grants few descriptors."""
@@ -276,7 +274,7 @@ class HourlyLimit:
         return (ends_at, taken) if now < ends_at else (now + HOUR_SECONDS, 0)
 
 
-def _keep(known: defaultdict[str, dict[str, T]], run: Run, value: T) -> None:
+def _keep(known: defaultdict[str, dict[str, Any]], run: Run, value: object) -> None:
     """Keep a value of a key's host. Where too many are known, all are forgotten."""
     if len(known) > REMEMBERED:
         known.clear()

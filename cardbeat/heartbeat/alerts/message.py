@@ -107,7 +107,8 @@ def signed_headers(alert_id: str, timestamp: int, body: bytes, *secrets: str) ->
 def shown_name(name: str) -> str:
     """A check's name, safe inside a sentence: no mentions, no Markdown links, no turned text."""
     # Mentions such as <!channel> and @everyone, and Markdown links, become harmless.
-    name = name.translate(_LOOK_ALIKES).replace("@", "@\u200b").replace("](", "]\u200b(")
+    name = name.replace("<", "\u2039").replace(">", "\u203a")
+    name = name.replace("@", "@\u200b").replace("](", "]\u200b(")
     if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in name):
         # Outside an isolate such letters would reorder the sentence.
         return f"\u2068{name}\u2069"
@@ -148,13 +149,10 @@ def _cause(told: Facts, check: Check, zone: tzinfo | None) -> str:
 def _duration(seconds: int) -> str:
     """In words, rounded down: `53 seconds`, `1 minute`, `2 hours 14 minutes`, `3 days 1 hour`."""
     minutes = seconds // 60
-    units = ((minutes // 1440, "day"), (minutes // 60 % 24, "hour"), (minutes % 60, "minute"))
-    said = [_number(number, unit) for number, unit in units if number]
+    units = {"day": minutes // 1440, "hour": minutes // 60 % 24, "minute": minutes % 60}
+    said = [_number(number, unit) for unit, number in units.items() if number]
     return " ".join(said[:2]) or _number(seconds, "second")
 
 
 def _number(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-_LOOK_ALIKES = str.maketrans("<>", "\u2039\u203a")

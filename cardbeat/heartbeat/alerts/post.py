@@ -34,9 +34,6 @@ from cardbeat.heartbeat.alerts.target import (
     refusal_of,
 )
 
-Trust = Callable[[], ssl.SSLContext]
-Lookup = Callable[[str], list[IpAddress]]
-
 ANSWER_BYTES = 64 * 1024
 ANSWER_LINES = 128
 """Bytes and lines of heads that are read. Each line takes CPU."""
@@ -65,8 +62,8 @@ class Sender:
         self,
         allow_private: bool = False,
         proxy: str | None = None,
-        lookup: Lookup | None = None,
-        trust: Trust = ssl.create_default_context,
+        lookup: Callable[[str], list[IpAddress]] | None = None,
+        trust: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
         self._allow_private = allow_private
         self._proxy = parse(proxy) if proxy else None

@@ -17,28 +17,14 @@ from tests.documentation import DOCS
 from tests.unit.heartbeat.alerts.test_message import KINDS, check_with, told_with
 from tests.unit.heartbeat.alerts.test_message import URL as LINK
 
-SLACK = "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
-DISCORD = "https://discord.com/api/webhooks/417429632418316298/JHZ7lQml277CDHmQKMHI8qBe7bk2ZwO5UKjCi-F7711o33MyqU344Qpg"
-MATTERMOST = "https://chat.example/hooks/yobjmukpaw3r3urc5h6i369yim"
-NTFY = "https://ntfy.sh/my_topic"
-GOTIFY = "https://push.example/message?token=AzsPf.2cdkq9uR1"
-TELEGRAM = "https://api.telegram.org/bot123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11/sendMessage?chat_id=-1001"
-GOOGLE_CHAT = "https://chat.googleapis.com/v1/spaces/AAAAk6lGXyM/messages?key=AIzaSy-x&token=O7b%3D"
-TEAMS = (
-    "https://default0123.45.environment.api.powerplatform.com:443/powerautomate/automations/direct/workflows/"
-    "643e69f83c8944438d68119179a10a64/triggers/manual/paths/invoke?api-version=1&sp=%2Ftriggers&sv=1.0&sig=x"
-)
-APPRISE = "http://apprise.example:8000/notify/KEY?tag=admin"
-ANY = "https://hooks.example/x"
-FORMED = SLACK, DISCORD, MATTERMOST, NTFY, GOTIFY, TELEGRAM, GOOGLE_CHAT, TEAMS, APPRISE
-URLS = (*FORMED, ANY)
+DOCUMENTED = json.loads(Path(__file__).with_name("receivers.json").read_text("utf-8"))
+"""By the receiver's name: URLs of it, and the schema of what it takes, written after the page that its comment names.
 
-NAMES = "Slack", "Discord", "Mattermost", "ntfy", "Gotify", "Telegram", "Google Chat", "Microsoft Teams", "Apprise API"
-DOCUMENTED = json.loads(Path(__file__).with_name("receivers.json").read_text())
-"""By the receiver's name: the schema of what it takes, written after the page that its comment names."""
-SCHEMAS = {url: DOCUMENTED[name] for url, name in zip(FORMED, NAMES, strict=True)}
-# https://www.standardwebhooks.com: what everybody else gets.
-SCHEMAS[ANY] = {"type": "object", "required": ["type", "timestamp", "data"]}
+Without a name: every other one.
+"""
+URLS = [receiver["url"] for receiver in DOCUMENTED.values()]
+SLACK, DISCORD, MATTERMOST, NTFY, GOTIFY, TELEGRAM, GOOGLE_CHAT, TEAMS, APPRISE, ANY = URLS
+OTHERS = DOCUMENTED[""]["other_urls"]
 
 
 def stored(kind="check.overdue", name="nightly backup", link=LINK, **told):
@@ -49,9 +35,11 @@ def sent_to(url, kind="check.overdue", name="nightly backup", **told):
     return json.loads(request_for(url, stored(kind, name, **told))[1])
 
 
-def understood(url, sent):
-    """All that the receiver reads: Telegram joins the query's parameters with the body's."""
-    return {**dict(parse_qsl(urlsplit(url).query)), **sent} if url == TELEGRAM else sent
+def validate(url, sent):
+    """Telegram joins the query's parameters with the body's."""
+    understood = dict(parse_qsl(urlsplit(url).query)) | sent if url == TELEGRAM else sent
+    (schema,) = (receiver["schema"] for receiver in DOCUMENTED.values() if receiver["url"] == url)
+    Draft202012Validator(schema).validate(understood)
 
 
 def words(url, sent):
@@ -66,7 +54,7 @@ def words(url, sent):
 @pytest.mark.parametrize("url", URLS)
 def test_each_receiver_gets_what_it_documents(url, kind):
     sent = sent_to(url, kind)
-    Draft202012Validator(SCHEMAS[url]).validate(understood(url, sent))
+    validate(url, sent)
     assert words(url, sent) == json.loads(stored(kind))["text"]
     assert "title" not in sent or '"nightly backup"' in sent["title"]
 
@@ -78,7 +66,7 @@ def test_each_receiver_gets_what_it_documents(url, kind):
 def test_whatever_a_check_is_called_its_receiver_gets_what_it_documents_the_same_each_time(name, url):
     body = stored(name=name)
     address, sent = request_for(url, body)
-    Draft202012Validator(SCHEMAS[url]).validate(understood(url, json.loads(sent)))
+    validate(url, json.loads(sent))
     assert request_for(url, body) == (address, sent)
 
 
@@ -98,38 +86,16 @@ def test_the_other_receivers_get_it_where_their_url_says():
     assert [request_for(url, stored())[0] for url in others] == others
 
 
-OTHERS = """
-https://hooks.slack.com/triggers/T1/2/x https://hooks.slack.com.example/services/T1/B1/x https://hooks.example/x
-https://discord.com/api/webhooks/1/x/slack https://discord.com.example/api/webhooks/1/x
-https://chat.example/hooks/aaaaaaaaaaaaaaaaaaaaaaaaa https://hooks.example/x?next=/hooks/aaaaaaaaaaaaaaaaaaaaaaaaaa
-https://ntfy.sh/topic/publish https://ntfy.sh/topic?tpl=yes&m=%7B%7B.text%7D%7D https://notify.example/topic
-https://push.example/message https://push.example/message/token=x https://api.telegram.org/bot1:x/getMe
-https://chat.googleapis.com.example/v1/spaces/A/messages https://apprise.example/notify
-https://prod.example/workflows/1/triggers/When_a_HTTP_request_is_received/paths/invoke
-http://homeassistant.example:8123/api/webhook/cardbeat-4f1c https://hooks.example/x?next=/notify/KEY not-a-URL
-""".split()
-SHAPES = """
-https://hooks.slack-gov.com/services/T1/B1/x Slack
-https://ptb.discord.com/api/v10/webhooks/1/x-y?wait=true&thread_id=2 Discord
-https://discordapp.com/api/webhooks/1/x_y Discord
-http://lan.example/team/hooks/zzzzzzzzzzzzzzzzzzzzzzzzzz/ Mattermost
-http://ntfy/alerts ntfy
-http://lan.example/gotify/message?priority=3&token=A Gotify
-http://bots.example:8081/bot1%3Ax/sendmessage?chat_id=@channel Telegram
-https://prod-161.westeurope.logic.azure.com/workflows/6a/triggers/manual/paths/invoke?sig=x Microsoft Teams
-http://apprise.example/alerts/notify/KEY/ Apprise API
-"""
-
-
 @pytest.mark.parametrize("url", OTHERS)
 def test_a_url_of_another_shape_gets_the_alert_as_it_is_stored(url):
     assert request_for(url, stored()) == (url, stored())
 
 
-@pytest.mark.parametrize(("url", "name"), [line.split(" ", 1) for line in SHAPES.strip().splitlines()])
-def test_a_receiver_is_known_in_each_shape_of_its_urls(url, name):
-    usual = FORMED[NAMES.index(name)]
-    assert sent_to(url) | {"topic": 0} == sent_to(usual) | {"topic": 0}
+@pytest.mark.parametrize("name", [receiver["name"] for receiver in RECEIVERS])
+def test_a_receiver_is_known_in_each_shape_of_its_urls(name):
+    documented = DOCUMENTED[name]
+    for url in documented["other_urls"]:
+        assert sent_to(url) | {"topic": 0} == sent_to(documented["url"]) | {"topic": 0}
 
 
 @pytest.mark.parametrize("url", URLS)

@@ -101,9 +101,9 @@ def test_a_hostile_url_is_refused_when_saved_and_when_sent(url, no_connection):
 
 @pytest.mark.parametrize("letter", "ßẞς\u200c\u200d", ids=ascii)
 def test_a_host_that_browsers_read_differently_must_be_written_in_ascii(letter, no_connection):
-    for url in (f"https://stra{letter}e.example/", f"https://a.stra{letter}e.example:8443/x"):
-        assert "xn--" in refused_url(url, allow_private=True)
-        assert "xn--" in error_of(url)
+    url = f"https://a.stra{letter}e.example:8443/x"
+    assert "xn--" in refused_url(url, allow_private=True)
+    assert "xn--" in error_of(url)
     assert refused_url("https://xn--strae-oqa.example/", allow_private=False) is None
 
 
@@ -206,16 +206,17 @@ def test_a_url_has_at_most_2000_bytes():
 
 
 TOO_LONG = "The URL's host is too long: a name has at most 253 characters, and 63 between its dots."
-LONG_HOSTS = {
-    "wide dots": "\u3002".join(["\u4e2d" * 60] * 9),
-    "half wide dots": "\uff61".join(["\u4e2d"] * 200),
-    "one character for eighteen": ".".join(["\ufdfa" * 63] * 3),
-    "a label of 64": "a" * 64 + ".example",
-    "254 characters": ".".join(["a" * 49] * 5) + ".abcd",
-}
+LONG_HOSTS = [
+    "\u3002".join(["\u4e2d" * 60] * 9),
+    "\uff61".join(["\u4e2d"] * 200),
+    # NFKC makes eighteen characters of each.
+    ".".join(["\ufdfa" * 63] * 3),
+    "a" * 64 + ".example",
+    ".".join(["a" * 49] * 5) + ".abcd",
+]
 
 
-@pytest.mark.parametrize("host", LONG_HOSTS.values(), ids=LONG_HOSTS)
+@pytest.mark.parametrize("host", LONG_HOSTS, ids=range(len(LONG_HOSTS)))
 def test_a_host_that_is_too_long_never_comes_to_the_codec_whose_time_grows_with_the_square(host, monkeypatch):
     parse.cache_clear()
     given, to_ascii = [], encodings.idna.ToASCII
