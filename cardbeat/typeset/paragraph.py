@@ -116,6 +116,8 @@ class Paragraph:
 
         Only a word that is longer than `longest_em` is divided inside.
         """
+        if not self.has_compounds:
+            least = Break.GOOD
         if (least, longest_em) not in self._words:
             self._words[least, longest_em] = Words(self._divided(least, longest_em))
         return self._words[least, longest_em]

@@ -69,17 +69,6 @@ class Block(NamedTuple):
     is_cut: bool
 
 
-class _Heights(NamedTuple):
-    """Of lines in em: the first baseline below the top, the line height, the end below the last."""
-
-    first: float
-    line: float
-    last: float
-
-    def of(self, lines: int) -> float:
-        return self.first + self.line * (lines - 1) + self.last
-
-
 def fit(
     fonts: Fonts,
     text: str,
@@ -128,12 +117,11 @@ def drawn(paragraph: Paragraph, plan: LinePlan, style: Style, width_px: int) -> 
         size_px = min(plan.size_px - 1, plan.size_px * width_px // widest_px)
         plan = plan._replace(size_px=max(1, size_px))
         lines = _lines(paragraph, plan)
-    heights = _heights(paragraph, style.leading)
     return Block(
         lines,
         plan.size_px,
-        ceil(heights.line * plan.size_px),
-        ceil(heights.first * plan.size_px),
+        ceil(_line_em(paragraph, style.leading) * plan.size_px),
+        ceil(_first_em(paragraph, style.leading) * plan.size_px),
         widest_px,
         height_px(paragraph, plan, style),
         paragraph.rtl,
@@ -144,7 +132,7 @@ def drawn(paragraph: Paragraph, plan: LinePlan, style: Style, width_px: int) -> 
 def height_px(paragraph: Paragraph, plan: LinePlan, style: Style) -> int:
     """The height of a plan's lines."""
     lines = len(plan.spans)
-    return ceil(_heights(paragraph, style.leading).of(lines) * plan.size_px) + lines
+    return ceil(_height_em(paragraph, style.leading, lines) * plan.size_px) + lines
 
 
 def _is_large(plan: LinePlan | None, size_px: int) -> bool:
@@ -162,14 +150,19 @@ def _widest_px(lines: list[TextLine]) -> int:
     return max((line.width_px for line in lines), default=0)
 
 
-def _heights(paragraph: Paragraph, leading: float) -> _Heights:
-    ascent = paragraph.ascent_em
-    descent = paragraph.descent_em
-    return _Heights(
-        max(leading / 2 + _CENTRE_EM, ascent),
-        max(leading, ascent + descent + _LEAST_GAP_EM),
-        max(leading / 2 - _CENTRE_EM, descent),
-    )
+def _first_em(paragraph: Paragraph, leading: float) -> float:
+    """The first baseline below the top of a block."""
+    return max(leading / 2 + _CENTRE_EM, paragraph.ascent_em)
+
+
+def _line_em(paragraph: Paragraph, leading: float) -> float:
+    return max(leading, paragraph.ascent_em + paragraph.descent_em + _LEAST_GAP_EM)
+
+
+def _height_em(paragraph: Paragraph, leading: float, lines: int) -> float:
+    last_em = max(leading / 2 - _CENTRE_EM, paragraph.descent_em)
+    between_em = _line_em(paragraph, leading) * (lines - 1)
+    return _first_em(paragraph, leading) + between_em + last_em
 
 
 class _Setting:
@@ -181,10 +174,11 @@ class _Setting:
         self._width_px = width_px * _SPARE
         self._longest_em = self._width_px / style.smallest_px
         self.is_too_small = paragraph.total_em > style.max_lines * self._longest_em
-        heights = _heights(paragraph, style.leading)
-        spare_px = height_px - _ROUNDED_PX
-        by_height = [(spare_px - n) / heights.of(n) for n in range(1, style.max_lines + 1)]
-        self._largest_px = [min(style.largest_px, size_px) for size_px in by_height]
+        self._largest_px = []
+        for lines in range(1, style.max_lines + 1):
+            spare_px = height_px - _ROUNDED_PX - lines
+            by_height_px = spare_px / _height_em(paragraph, style.leading, lines)
+            self._largest_px.append(min(style.largest_px, by_height_px))
         """The largest size of one line, of two, and so on, by the height of the box."""
 
     def best(self, least: Break) -> LinePlan | None:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from cardbeat.cards.drawing import styles
-from cardbeat.cards.drawing.accent import theme_of
+from cardbeat.cards.drawing.colours import theme_of
 from cardbeat.cards.drawing.labels import initial_of, readable_domain
 from cardbeat.cards.drawing.layout import Area, Layout, Shape, Text
 from cardbeat.cards.drawing.themes import Colour
@@ -32,6 +31,29 @@ QUOTATION_MARK = "“"
 CAPITAL = 0.72
 """A capital's height in parts of the size: text is centred by its capitals."""
 
+LABEL_PX = 32
+LABEL_LEADING = 1.3
+BOLD = 600
+INITIAL = Style(700, 76, 24)
+QUOTATION = Style(700, 180, 180)
+"""The mark in an avatar without a name."""
+MARGINAL_PX = (30, 20)
+"""Largest and smallest size of the texts beside the title."""
+MARGINAL_LINES = 5
+
+HEADLINE = 700
+"""Of titles."""
+TITLE = Style(HEADLINE, 152, 56, max_lines=6)
+LEADING = 1.18
+EUROPEAN_LEADING = 1.0
+"""Of titles whose letters are all Latin, Greek or Cyrillic."""
+DESCRIPTION = Style(400, 34, 32, leading=1.32)
+KEPT = (0.0, 0.7, 0.85)
+"""What a title keeps of its size for a first line of description, a second, a third."""
+
+
+Part = tuple[Block, Colour]
+"""A label that is set."""
 
 _fitted = lru_cache(64)(fit)
 """Blocks of labels are kept: the cards of a site share author, tag and domain."""
@@ -49,13 +71,6 @@ class Label(NamedTuple):
     is_domain: bool = False
 
 
-class Part(NamedTuple):
-    """A label that is set."""
-
-    block: Block
-    colour: Colour
-
-
 class Page:
     """Collects what is painted."""
 
@@ -68,9 +83,9 @@ class Page:
         texts = " ".join((card.title, card.description, card.author, card.tag))
         self._language = language_of(texts, card.lang, card.domain)
         self._small_words = small_words(f"{card.title} {card.description}", card.lang)
-        self._title = self._paragraph(card.title, styles.HEADLINE, card.template == "article")
+        self._title = self._paragraph(card.title, HEADLINE, card.template == "article")
         if self.card.domain and not self._title.graphemes:
-            self._title = self._paragraph(self.card.domain, styles.HEADLINE)
+            self._title = self._paragraph(self.card.domain, HEADLINE)
             self.card = self.card._replace(domain="")
 
     def layout(self) -> Layout:
@@ -87,7 +102,7 @@ class Page:
         for label in labels:
             if not label.text:
                 continue
-            part = Part(self._label(label, width), label.colour)
+            part = self._label(label, width), label.colour
             if rows and _width_of([*rows[-1], part]) <= width:
                 rows[-1].append(part)
             else:
@@ -101,31 +116,31 @@ class Page:
 
         With `last_right` the last label of each row with several ends at the right.
         """
-        baseline = middle + round(styles.LABEL_PX * CAPITAL / 2)
+        baseline = middle + round(LABEL_PX * CAPITAL / 2)
         bottom = area.y
         for number, parts in enumerate(rows):
-            above = max(part.block.first_baseline_px for part in parts)
+            above = max(block.first_baseline_px for block, _ in parts)
             if number:
                 baseline = bottom + ROW_GAP + above
             x = area.x
-            for place, part in enumerate(parts):
+            for place, (block, colour) in enumerate(parts):
                 if last_right and place and place == len(parts) - 1:
-                    x = area.x + area.width - part.block.width_px
-                inside = area._replace(x=x, width=part.block.width_px)
-                self.add(part.block, inside, baseline - part.block.first_baseline_px, part.colour)
-                x += part.block.width_px + BETWEEN
-            below = max(part.block.height_px - part.block.first_baseline_px for part in parts)
+                    x = area.right - block.width_px
+                inside = area._replace(x=x, width=block.width_px)
+                self.add(block, inside, baseline - block.first_baseline_px, colour)
+                x += block.width_px + BETWEEN
+            below = max(block.height_px - block.first_baseline_px for block, _ in parts)
             bottom = baseline + below
         return bottom
 
     def margin(self, labels: Sequence[Label], area: Area) -> None:
         """Put texts below each other in a narrow area, each in as many lines as it needs."""
         y = area.y
-        largest_px, smallest_px = styles.MARGINAL_PX
+        largest_px, smallest_px = MARGINAL_PX
         for label in labels:
             if not label.text:
                 continue
-            style = Style(label.weight, largest_px, smallest_px, 1.2, styles.MARGINAL_LINES)
+            style = Style(label.weight, largest_px, smallest_px, 1.2, MARGINAL_LINES)
             text = label.text[:MOST_OF_LABEL]
             block = _fitted(self._fonts, text, style, area.width, language=self._language)
             self.add(block, area, y, label.colour)
@@ -135,7 +150,7 @@ class Page:
         """Put the initial of the author, else of the domain, into an area, or a quotation mark."""
         domain = self.card.domain.removeprefix("www.")
         initial = initial_of(self.card.author) or initial_of(domain)
-        style = styles.INITIAL if initial else styles.QUOTATION
+        style = INITIAL if initial else QUOTATION
         text = initial or QUOTATION_MARK
         block = _fitted(self._fonts, text, style, area.width, language=self._language)
         y = area.y + area.height // 2 - _middle_of(block)
@@ -148,8 +163,8 @@ class Page:
 
         `spare_above` is the part of the spare height that goes above them.
         """
-        leading = styles.EUROPEAN_LEADING if self._is_european else styles.LEADING
-        style = styles.TITLE._replace(leading=leading)
+        leading = EUROPEAN_LEADING if self._is_european else LEADING
+        style = TITLE._replace(leading=leading)
         plan, under = self._planned_above(style, area) or (
             planned(self._title, style, area.width, area.height),
             None,
@@ -169,10 +184,10 @@ class Page:
         """
         found: tuple[LinePlan, LinePlan, Style] | None = None
         size_px = 0
-        for lines, kept in enumerate(styles.KEPT, 1):
+        for lines, kept in enumerate(KEPT, 1):
             if not self.card.description or (found and not found[1].is_cut):
                 break
-            under_style = styles.DESCRIPTION._replace(max_lines=lines)
+            under_style = DESCRIPTION._replace(max_lines=lines)
             under = planned(self._description, under_style, area.width)
             left_px = area.height - height_px(self._description, under, under_style) - GAP - AIR
             title = planned(self._title, style, area.width, left_px)
@@ -191,13 +206,12 @@ class Page:
 
     @property
     def _is_european(self) -> bool:
-        return all(is_european(g[0]) for g in self._title.graphemes if g[0].isalpha())
+        letters = filter(str.isalpha, {grapheme[0] for grapheme in self._title.graphemes})
+        return all(map(is_european, letters))
 
     @cached_property
     def _description(self) -> Paragraph:
-        return self._paragraph(
-            self.card.description[:MOST_OF_DESCRIPTION], styles.DESCRIPTION.weight
-        )
+        return self._paragraph(self.card.description[:MOST_OF_DESCRIPTION], DESCRIPTION.weight)
 
     def _paragraph(self, text: str, weight: int, serif: bool = False) -> Paragraph:
         return Paragraph(
@@ -210,7 +224,7 @@ class Page:
         )
 
     def _label(self, label: Label, width: int) -> Block:
-        style = Style(label.weight, styles.LABEL_PX, styles.LABEL_PX, styles.LABEL_LEADING)
+        style = Style(label.weight, LABEL_PX, LABEL_PX, LABEL_LEADING)
         names = label.text.split(".")[-MOST_NAMES:]
         starts = range(1, len(names) if label.is_domain else 1)
         shorter = tuple(ELLIPSIS + ".".join(names[start:]) for start in starts)
@@ -220,7 +234,7 @@ class Page:
 
 
 def _width_of(parts: Sequence[Part]) -> int:
-    return sum(part.block.width_px for part in parts) + BETWEEN * (len(parts) - 1)
+    return sum(block.width_px for block, _ in parts) + BETWEEN * (len(parts) - 1)
 
 
 def _middle_of(block: Block) -> int:

@@ -39,7 +39,6 @@ class Drawing(NamedTuple):
 
     png: bytes
     missing_glyphs: int
-    left_out: bool = False
     unshaped: int = 0
 
 
@@ -60,7 +59,7 @@ class Renderer:
         texts = (card.title, card.description, card.author, card.tag, card.domain)
         missing = sum(self._fonts.drawable(clean(text))[1] for text in texts)
         unshaped = sum(map(self._fonts.unshaped, texts))
-        return Drawing(canvas.png(), missing + unshaped, unshaped=unshaped)
+        return Drawing(canvas.png(), missing + unshaped, unshaped)
 
 
 def renderer_version(package: "Traversable", accent: Colour | None = None) -> str:

@@ -6,8 +6,7 @@ card is then mirrored.
 """
 
 from cardbeat.cards.drawing.layout import AXIS, HEIGHT, MARGIN, PANEL, RIGHT, Area, Layout, Shape
-from cardbeat.cards.drawing.page import Label, Page
-from cardbeat.cards.drawing.styles import BOLD
+from cardbeat.cards.drawing.page import BOLD, Label, Page
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from cardbeat.cards.drawing.accent import recoloured, theme_of
 from cardbeat.cards.drawing.colours import (
     contrast,
     hex_of,
     hue_and_chroma,
     luminance,
     rgb,
+    theme_of,
 )
 from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.drawing.themes import THEME_OF
@@ -76,9 +76,3 @@ def test_a_colour_that_can_be_read_is_not_changed_and_another_one_is_made_lighte
     assert luminance(rgb(theme_of("blog", "dark", "#300808").accent)) > luminance(rgb("#300808"))
     assert luminance(rgb(theme_of("blog", "light", "#ffe0e0").accent)) < luminance(rgb("#ffe0e0"))
 
-
-def test_the_pages_pictures_are_recoloured_as_the_cards() -> None:
-    for look, theme in THEME_OF.items():
-        own = theme_of(*look, "#16a34a")
-        assert recoloured(*look, "#16a34a", theme.ramp[0]) == own.ramp[0]
-        assert recoloured(*look, "#16a34a", theme.accent) == own.accent
