@@ -7,7 +7,6 @@
 
 import os
 import re
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -46,28 +45,33 @@ def load(path: Path) -> tuple[dict[str, Declared], dict[str, str]]:
         raise StartupError(f"{path}: there must be tables [[check]] and [defaults], nothing else")
     checks: dict[str, Declared] = {}
     renamed: dict[str, str] = {}
-    names: list[str] = []
+    names: set[str] = set()
     for number, table in enumerate(tables, 1):
+        where = f"{path}, check {number}"
         try:
-            values = {field: plain(field, value) for field, value in {**defaults, **table}.items()}
-            was = values.pop("was", None)
-            settings = validated(values, 1, partial(refused_url, allow_private=True))._asdict()
-            if was is not None and not (isinstance(was, str) and was.strip()):
-                raise _invalid("The field was must be the old name of the check.")
+            check, was = _declared({**defaults, **table})
         except Invalid as invalid:
-            raise StartupError(f"{path}, check {number}: {invalid.sentence}") from None
-        name = settings["name"]
-        names.append(name)
-        checks[name] = {field: value for field, value in settings.items() if field in values}
+            raise StartupError(f"{where}: {invalid.sentence}") from None
+        name = check["name"]
+        for one in filter(None, (name, was)):
+            if one in names:
+                raise StartupError(f"{where}: {one!r} is already the name of a check, or was")
+            names.add(one)
+        checks[name] = check
         if was:
-            renamed[name] = was.strip()
-            names.append(renamed[name])
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise StartupError(
-                f"{path}: {name!r} stands there twice, as the name of a check or was"
-            )
+            renamed[name] = was
     return checks, renamed
+
+
+def _declared(table: Declared) -> tuple[Declared, str]:
+    """A check of the file, and its old name, empty without one. Raises `Invalid`."""
+    values = {field: plain(field, value) for field, value in table.items()}
+    was = values.pop("was", "-")
+    if not isinstance(was, str) or not was.strip():
+        raise _invalid("The field was must be the old name of the check.")
+    settings = validated(values, 1, partial(refused_url, allow_private=True))._asdict()
+    check = {field: value for field, value in settings.items() if field in values}
+    return check, was.strip() if "was" in table else ""
 
 
 def plain(field: str, value: Any) -> Any:

@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from cardbeat.clock import utc_text
@@ -46,11 +46,11 @@ def run(given: Namespace) -> int:
     """Print all findings. Returns 1 if one is a problem, else 0; warnings don't count."""
     config = config_of(given)
     findings: list[Finding] = []
-    for name, examine in EXAMINATIONS.items():
+    for examine in EXAMINATIONS:
         try:
             findings += examine(config)
         except StartupError as error:  # serving raises it too
-            findings.append((PROBLEM, name, str(error)))
+            findings.append((PROBLEM, examine.__name__[1:], str(error)))
     rows = [{"level": level, "name": name, "found": told} for level, name, told in findings]
     tell(given, rows)
     return int(PROBLEM in [level for level, _, _ in findings])
@@ -144,12 +144,4 @@ def _clock(config: Config) -> Iterator[Finding]:
         yield OK, "clock", f"{utc_text(now)} UTC"
 
 
-EXAMINATIONS: Final[dict[str, Callable[[Config], Iterator[Finding]]]] = {
-    "python": _python,
-    "pillow": _pillow,
-    "database": _database,
-    "setup": _setup,
-    "disk": _disk,
-    "certificates": _certificates,
-    "clock": _clock,
-}
+EXAMINATIONS: Final = (_python, _pillow, _database, _setup, _disk, _certificates, _clock)

@@ -6,6 +6,7 @@ Each keeps its UUID as its id, so that only the host in the ping URLs of jobs ch
 import json
 import re
 from argparse import Namespace
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -46,37 +47,46 @@ def run(given: Namespace) -> int:
     new: dict[str, Settings] = {}
     with opened(given, tiers_from(given.tiers)) as (database, keys):
         key = _key(keys, given.key)
-        url = _webhook_url(given.webhook_url)
+        url = plain("webhook_url", given.webhook_url)
         with database.read() as connection:
             owners = dict(map(tuple, connection.execute("SELECT id, api_key_id FROM checks")))
         for check in _read(given):
-            check_id = _id_of(check)
+            done = IMPORTED
             why = ""
+            check_id = _id_of(check)
             try:
                 settings = _settings(check, check_id, key, url)
-                owner = owners.get(check_id, key.id)
-                if owner != key.id:
-                    raise ValueError(f"its id is here already, in the key {owner}")
-                done = IMPORTED
-                if check_id in owners:
+                if _is_here(check_id, key, owners):
                     done = "here already"
                 else:
                     new[check_id] = settings
-                    owners[check_id] = owner
+                    owners[check_id] = key.id
             except ValueError as error:
                 done = LEFT_OUT
                 why = str(error)
             rows.append({"done": done, "name": check.get("name"), "why": why})
-        total = [*owners.values()].count(key.id)
-        most = key.limits.max_checks
-        if new and most is not None and total > most:
-            found = f"the key would have {total} checks, and its tier {key.tier} allows {most}"
-            raise StartupError(f"{found}; nothing was imported; see: keys tier")
+        if new:
+            _require_room(key, [*owners.values()].count(key.id))
         now = int(database.clock())
         for check_id, settings in new.items():
             database.create(partial(_insert, key, check_id, settings, now))
     tell(given, rows)
     return int(LEFT_OUT in [row["done"] for row in rows])
+
+
+def _is_here(check_id: str, key: Key, owners: Mapping[str, str]) -> bool:
+    """Whether the key has the check. Raises `ValueError` if another one has it."""
+    owner = owners.get(check_id)
+    if owner not in (None, key.id):
+        raise ValueError(f"its id is here already, in the key {owner}")
+    return owner is not None
+
+
+def _require_room(key: Key, total: int) -> None:
+    most = key.limits.max_checks
+    if most is not None and total > most:
+        found = f"the key would have {total} checks, and its tier {key.tier} allows {most}"
+        raise StartupError(f"{found}; nothing was imported; see: keys tier")
 
 
 def _key(keys: Keys, key_id: str) -> Key:
@@ -85,14 +95,6 @@ def _key(keys: Keys, key_id: str) -> Key:
             require_scope(key, CHECKS)
             return key
     raise no_such_key(key_id)
-
-
-def _webhook_url(text: str | None) -> str | None:
-    url: str | None = plain("webhook_url", text)
-    sentence = refused_url(url, allow_private=True) if url else None
-    if sentence:
-        raise StartupError(sentence)
-    return url
 
 
 def _read(given: Namespace) -> list[dict[str, Any]]:

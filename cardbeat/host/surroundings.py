@@ -18,8 +18,8 @@ def require_pillow() -> None:
     """Raise `StartupError` if Pillow is missing, broken or too old, with what repairs it."""
     # Many systems' own Pythons let pip install nothing outside of a virtual environment.
     how = (
-        "install the system's package (python3-pil, python3-pillow or py3-pillow), or run: "
-        "python3 -m venv .venv && .venv/bin/pip install Pillow, and use .venv/bin/python"
+        "install the system's package (python3-pil, python3-pillow or py3-pillow), or, in a"
+        " virtual environment, run: pip install Pillow"
     )
     try:
         # The server imports what draws after its first answer: its faults must be found here.

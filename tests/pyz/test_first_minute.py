@@ -68,9 +68,9 @@ def test_four_commands_lead_to_a_card_and_a_watched_job_with_a_test_alert(tree, 
         printed = asked(f'{card}{key}{nowhere} || echo "status $?"\n{somewhere}')
         assert {alert.json["type"] for alert in receiver.received} == {"check.test"}
     before, after = printed.split("status 1\n")
-    assert "not delivered: The connection was refused." in before
-    assert ": delivered, the receiver answered 204\n" in after
-    created = r"^created Nightly backup: (http://\S+/ping/\w+)$"
+    assert "\nlast_error: The connection was refused.\n" in before
+    assert "\nstate: delivered\n" in after
+    created = r"^created +Nightly backup +(http://\S+/ping/\w+)$"
     (ping_url,) = re.findall(created, before, re.MULTILINE)
     assert answers(ping_url)
     assert (tree / "card.png").read_bytes().startswith(b"\x89PNG")

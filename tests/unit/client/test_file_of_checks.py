@@ -70,7 +70,7 @@ NO_TABLES = ["checks = []", "[check]\nname = 'a'", "check = [1]", f"defaults = 1
         ("[[check]]\nname = 'a'\nperiod_seconds = 60", "check 1: The field grace_seconds is required"),
         (f"{ONE}repeat_seconds = true", "check 1: The field repeat_seconds must be"),
         (f"[[check]]\nname = ' '\n{REST}", "check 1: The field name"),
-        (ONE * 2, "'a' stands there twice"),
+        (ONE * 2, "'a' is already the name of a check"),
         ("[[check]", "is not valid TOML"),
         (b"\xff", "is not valid TOML"),
         ("a = " + "[" * 100_000, "is not valid TOML"),
@@ -78,8 +78,8 @@ NO_TABLES = ["checks = []", "[check]\nname = 'a'", "check = [1]", f"defaults = 1
         (f"{ONE}webhook_url='$CARDBEAT_TEST_NONE'", "has no variable CARDBEAT_TEST_NONE for"),
         (f"{ONE}was=' '", "check 1: The field was must be the old name"),
         (f"{ONE}was=1", "check 1: The field was must be the old name"),
-        (f"{ONE}was='a'", "'a' stands there twice"),
-        (f"{ONE}was='c'\n[[check]]\nname='b'\n{REST}was='c '", "'c' stands there twice"),
+        (f"{ONE}was='a'", "'a' is already the name of a check"),
+        (f"{ONE}was='c'\n[[check]]\nname='b'\n{REST}was='c '", "'c' is already the name of a check"),
     ],
 )
 def test_a_file_that_says_something_else_is_refused_in_one_line(file, content, says):

@@ -44,7 +44,7 @@ def test_a_pillow_that_is_missing_or_broken_is_told_with_what_helps(monkeypatch,
     monkeypatch.setitem(sys.modules, broken, None)
     if broken != "PIL":
         monkeypatch.delattr(broken, raising=False)
-    told = r"^Pillow is missing or broken .*; install the system's package .*, or run: python3 -m venv"
+    told = r"^Pillow is missing or broken .*; install the system's package .*, run: pip install Pillow"
     with pytest.raises(StartupError, match=told):
         surroundings.require_pillow()
 
