@@ -9,7 +9,8 @@ of PostgreSQL is imported only for a database that has a URL.
 """
 
 import re
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -46,15 +47,17 @@ def open_database(folder: Path, url: str | None = None, *, stores_cards: bool = 
     return PostgresqlDatabase(folder, url, stores_cards=stores_cards)
 
 
-def open_to_look(url: str) -> AbstractContextManager[Transaction]:
+@contextmanager
+def open_to_look(url: str) -> Iterator[Transaction]:
     """A connection that can't write, to a PostgreSQL database in any state, also without tables.
 
     Raises `StartupError` if it can't be reached, and for a statement that fails.
     """
     require_driver()
-    from cardbeat.database.postgresql.database import looking  # noqa: PLC0415
+    from cardbeat.database.postgresql.connection import connect, start_up_errors  # noqa: PLC0415
 
-    return looking(url)
+    with start_up_errors(), closing(connect(url, only_reads=True)) as connection:
+        yield connection
 
 
 def require_driver() -> None:

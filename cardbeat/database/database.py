@@ -39,25 +39,11 @@ Row = Any
 """One row of a result: its values in order. `row[n]` and `row["name"]` give one of them."""
 
 
-class Cursor(Protocol):
-    """The rows that a statement found. Read them before the next statement."""
-
-    @property
-    def rowcount(self) -> int:
-        """How many rows the statement changed."""
-
-    def fetchone(self) -> Any:
-        """The next `Row`, None after the last."""
-
-    def fetchall(self) -> list[Any]: ...
-    def __iter__(self) -> Iterator[Any]: ...
-
-
 class Transaction(Protocol):
     """A connection of an engine's driver, while a write or a read uses it."""
 
-    def execute(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = (), /) -> Cursor:
-        """Run one statement, in the SQL that both engines understand.
+    def execute(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = (), /) -> Any:
+        """Run one statement, in the SQL that both engines understand; returns the driver's cursor.
 
         Values are `?` in order or `:name`, never both in one statement. Only one engine takes
         scalar `max` and `min` (use `CASE`), `iif`, `IS NOT ?`, a subquery in FROM without a name,

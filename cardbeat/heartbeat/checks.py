@@ -7,18 +7,25 @@ check of a revoked key is pinged, swept, counted or alerted for, and none is add
 
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterator
+from math import ceil
 from typing import Any
 
 from cardbeat.clock import Clock
+from cardbeat.config import TESTS_AN_HOUR
 from cardbeat.database import Database, Transaction
-from cardbeat.errors import Invalid, NotFound, Refusal
+from cardbeat.errors import Invalid, NotFound, Refusal, TooMany
 from cardbeat.heartbeat.alerts import recording
+from cardbeat.heartbeat.alerts.limits import HourlyLimit
 from cardbeat.heartbeat.alerts.message import TEST
 from cardbeat.heartbeat.check import COLUMNS, SHORT_ID_CHARACTERS, Check, Settings
-from cardbeat.heartbeat.quota import Quota
 from cardbeat.keys.key import Key
 
+WAITING_TESTS = 5
+"""Test alerts of one check that may wait. A stranger with a free key chooses the receiver."""
+WAIT_SECONDS = 60
+"""When to try again while these wait."""
 _COLUMNS = ", ".join(COLUMNS)
 _SHORT_ID = re.compile(f"[0-9a-f]{{{SHORT_ID_CHARACTERS}}}")
 
@@ -35,12 +42,13 @@ class Checks:
         database: Database,
         clock: Clock,
         wake: Callable[[], None],
-        tests: Quota | None = None,
+        monotonic: Clock = time.monotonic,
     ) -> None:
         self._database = database
         self.clock = clock
         self._wake = wake
-        self._tests = tests or Quota()
+        self._tests = HourlyLimit(monotonic)
+        """Test alerts of each key. Each server counts its own, from zero after a start."""
 
     def create(self, key: Key, settings: Settings) -> Check:
         """Store a new check, on time, and return it. Raises `Unavailable` while the disk is low.
@@ -114,8 +122,7 @@ class Checks:
         """Write `settings` if the check still has the version that was read; return the new row.
 
         With a new webhook URL, waiting alerts are sent to it at once. Raises `Refusal` 409 if the
-        check was modified or deleted since it was read; then nothing is written. Raises
-        `Unavailable` while the disk is low, if name and URL become longer.
+        check was modified or deleted since it was read; then nothing is written.
         """
         is_moved = settings.webhook_url != check.webhook_url
 
@@ -129,10 +136,7 @@ class Checks:
                 recording.move(transaction, check.id, settings.webhook_url, now)
             return updated
 
-        if _length(settings) > _length(check):
-            updated = self._database.create(write)
-        else:
-            updated = self._database.write(write)
+        updated = self._database.write(write)
         if is_moved:
             self._wake()
         return updated
@@ -175,7 +179,7 @@ class Checks:
     def test_alert(self, key_id: str, check_id: str) -> Check:
         """Store a test alert of a check, which is returned. Raises `Unavailable` on a low disk.
 
-        Raises `Invalid` for a check without a webhook URL, `TooMany` above the limits of `quota`.
+        Raises `Invalid` for a check without a webhook URL, `TooMany` while many wait or were sent.
         """
 
         def record(transaction: Transaction) -> Check:
@@ -185,7 +189,7 @@ class Checks:
             if check.webhook_url is None:
                 raise Invalid("no_webhook", field="webhook_url")
             now = int(self.clock())
-            self._tests.take(transaction, check, now)
+            self._take_test(transaction, check)
             recording.record(transaction, TEST, [check], now)
             return check
 
@@ -193,10 +197,22 @@ class Checks:
         self._wake()
         return check
 
+    def _take_test(self, transaction: Transaction, check: Check) -> None:
+        # Only test alerts have no outage.
+        sql = "SELECT count(*) FROM alerts WHERE check_id = ? AND outage IS NULL"
+        (waiting,) = transaction.execute(f"{sql} AND state = 'pending'", (check.id,)).fetchone()
+        if waiting >= WAITING_TESTS:
+            told = f"{waiting} test alerts of this check wait for its receiver already; try later."
+            raise TooMany(told, WAIT_SECONDS)
+        seconds = self._tests.take(check.api_key_id, TESTS_AN_HOUR)
+        if seconds:
+            told = f"This key has sent {TESTS_AN_HOUR} test alerts within an hour, its limit; try"
+            raise TooMany(f"{told} again in {ceil(seconds)} s.", seconds)
+
     def usage(self, key_id: str) -> tuple[int, int]:
         """The number of checks of a key, and of its test alerts that count now."""
         with self._database.read() as connection:
-            return _count(connection, key_id), self._tests.used(key_id)
+            return _count(connection, key_id), self._tests.taken(key_id)
 
     def totals(self) -> dict[str, int]:
         """The number of checks by status, without those of revoked keys."""
@@ -233,12 +249,6 @@ def _update(transaction: Transaction, check: Check, settings: Settings, now: int
     if row is None:
         raise Refusal("conflict")
     return Check(*row)
-
-
-def _length(settings: Settings | Check) -> int:
-    """The bytes that its texts, the name and the URL, take on the disk."""
-    values = [getattr(settings, field) for field in Settings._fields]
-    return sum(len(value.encode()) for value in values if isinstance(value, str))
 
 
 def _restart_reminders(transaction: Transaction, check_id: str, now: int) -> None:

@@ -65,7 +65,7 @@ def remove_old(transaction: Transaction, now: int, most: int) -> int:
     """Delete at most so many that ended more than `KEPT_DAYS` ago; how many were deleted."""
     old = "SELECT seq FROM outages WHERE ended_at < ? ORDER BY ended_at LIMIT ?"
     sql = f"DELETE FROM outages WHERE seq IN ({old})"
-    return transaction.execute(sql, (now - KEPT_DAYS * DAY_SECONDS, most)).rowcount
+    return int(transaction.execute(sql, (now - KEPT_DAYS * DAY_SECONDS, most)).rowcount)
 
 
 class Outages:
@@ -108,12 +108,13 @@ def _newest(
     connection: Transaction, owner: str, value: str, *, first: int, limit: int, before: int = NO_SEQ
 ) -> list[Row]:
     """Outages of a check or of a key that lasted since this time, before this `seq`."""
-    return connection.execute(
+    rows: list[Row] = connection.execute(
         "SELECT seq, check_id, began_at, noticed_at, ended_at, reason FROM outages"
         f" WHERE {owner} = ? AND seq < ? AND (ended_at IS NULL OR ended_at >= ?)"
         " ORDER BY seq DESC LIMIT ?",
         (value, before, first, limit),
     ).fetchall()
+    return rows
 
 
 def _kept_since(connection: Transaction, now: int, created_at: int, column: str, value: str) -> str:

@@ -8,6 +8,7 @@ from cardbeat.clock import Clock
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat import outages
 from cardbeat.heartbeat.alerts import message, recording
+from cardbeat.heartbeat.alerts.recording import marks
 from cardbeat.heartbeat.transitions import OVERDUE, RECOVERED, TURNED, Turned, note
 from cardbeat.jobs.future import Future
 
@@ -77,7 +78,13 @@ class Pings:
         self._lock(transaction, check_ids)
         found = {}
         on_time = []
-        for check_id, status, deadline_at in _note_failures(transaction, check_ids, now):
+        ids = _unique(check_ids)
+        rows = transaction.execute(
+            f"UPDATE checks SET failed_at = ? WHERE id IN ({marks(ids)}) AND {_HAS_KEY}"
+            " RETURNING id, status, deadline_at",
+            (now, *ids),
+        )
+        for check_id, status, deadline_at in rows:
             found[check_id] = Told(status, deadline_at)
             if status == "on_time":
                 on_time.append(check_id)
@@ -95,7 +102,7 @@ class Pings:
         """
         ids = _unique(check_ids)
         if len(ids) > 1:
-            sql = f"SELECT seq FROM checks WHERE id IN ({_marks(ids)}) ORDER BY seq"
+            sql = f"SELECT seq FROM checks WHERE id IN ({marks(ids)}) ORDER BY seq"
             self._database.lock(transaction, sql, ids)
 
     def _tell_turned(self, outcomes: list[Told | None]) -> None:
@@ -121,45 +128,31 @@ def _outcomes(
 def _note_pings(transaction: Transaction, check_ids: list[str], now: int) -> list[Row]:
     """Record pings; the rows `id`, `status`, `deadline_at` of the checks that exist.
 
-    The status is the one before the ping.
+    The status is the one before the ping. A snooze goes on: the next ping is due after it.
     """
     by_number = defaultdict(list)
     for check_id, number in Counter(check_ids).items():
         by_number[number].append(check_id)
-    rows = []
-    for number, ids in by_number.items():
-        rows += _add_pings(transaction, _unique(ids), number, now)
+    rows: list[Row] = []
+    for number, some in by_number.items():
+        ids = _unique(some)
+        rows += transaction.execute(
+            "UPDATE checks SET"
+            " clock_from = CASE WHEN clock_from > ? AND clock_from <= snoozed_until"
+            " THEN clock_from ELSE ? END,"
+            " last_ping_at = ?, ping_count = ping_count + ?, failed_at = NULL"
+            f" WHERE id IN ({marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
+            (now, now, now, number, *ids),
+        )
     return rows
-
-
-def _add_pings(transaction: Transaction, ids: list[str], number: int, now: int) -> list[Row]:
-    """Record so many pings of each check. A snooze goes on: the next ping is due after it."""
-    return transaction.execute(
-        "UPDATE checks SET"
-        " clock_from = CASE WHEN clock_from > ? AND clock_from <= snoozed_until"
-        " THEN clock_from ELSE ? END,"
-        " last_ping_at = ?, ping_count = ping_count + ?, failed_at = NULL"
-        f" WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
-        (now, now, now, number, *ids),
-    ).fetchall()
 
 
 def _turn_back(transaction: Transaction, ids: list[str]) -> list[Turned]:
     sql = (
         "UPDATE checks SET status = 'on_time', remind_at = NULL"
-        f" WHERE status = 'overdue' AND id IN ({_marks(ids)}) {TURNED}"
+        f" WHERE status = 'overdue' AND id IN ({marks(ids)}) {TURNED}"
     )
     return [Turned(*row) for row in transaction.execute(sql, ids)]
-
-
-def _note_failures(transaction: Transaction, check_ids: list[str], now: int) -> list[Row]:
-    """Record failures; rows as of `_note_pings`."""
-    ids = _unique(check_ids)
-    return transaction.execute(
-        f"UPDATE checks SET failed_at = ? WHERE id IN ({_marks(ids)}) AND {_HAS_KEY}"
-        " RETURNING id, status, deadline_at",
-        (now, *ids),
-    ).fetchall()
 
 
 def _turn_overdue(transaction: Transaction, ids: list[str], now: int) -> list[Turned]:
@@ -168,7 +161,7 @@ def _turn_overdue(transaction: Transaction, ids: list[str], now: int) -> list[Tu
         "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?,"
         " overdue_deadline_at = deadline_at, overdue_reason = 'failed',"
         " remind_at = ? + repeat_seconds"
-        f" WHERE status = 'on_time' AND id IN ({_marks(ids)})"
+        f" WHERE status = 'on_time' AND id IN ({marks(ids)})"
         " AND (snoozed_until IS NULL OR clock_from <= ? OR clock_from > snoozed_until)"
         f" {TURNED}"
     )
@@ -184,7 +177,3 @@ def _unique(check_ids: Sequence[str]) -> list[str]:
     while len(ids) & (len(ids) - 1):
         ids.append(ids[-1])
     return ids
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))

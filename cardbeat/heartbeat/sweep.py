@@ -194,7 +194,12 @@ class Sweep:
             if step.has_alerts:
                 self._wake()
             note(OVERDUE, step.overdue)
-            _tell_gap(step.gap)
+            if step.gap:
+                log.warning(
+                    "no sweep for %d s, or the clock was set: the deadlines of checks that were on"
+                    " time move by as much",
+                    step.gap,
+                )
             if step.is_last:
                 self._ended_at = self._monotonic()
                 self.last_duration_seconds = self._ended_at - started
@@ -280,14 +285,3 @@ def _set_alerts_back(transaction: Transaction, gap: int, now: int) -> None:
         " WHERE state = 'pending' AND next_attempt_at > ?",
         (gap, now),
     )
-
-
-def _tell_gap(gap: int) -> None:
-    if gap > 0:
-        log.warning(
-            "no sweep for %d s, or the clock was set forward: the deadlines of checks that were on"
-            " time move on by as much",
-            gap,
-        )
-    elif gap < 0:
-        log.warning("the clock was set back by about %d s: alerts may be late by as much", -gap)

@@ -26,10 +26,11 @@ from cardbeat.keys.store import REVOKED
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-STEP_CHECKS = 50
+STEP_CHECKS = 5
 STEP_ROWS = 100
 STEP_KEYS = 100
-"""Most checks, rows that belong to checks, and keys without checks that one write removes."""
+"""Most checks with their 1,100 rows each, old outages, and keys without checks that one write
+removes."""
 PAUSES = 3
 """Pause three times a step's duration, so removal uses at most 25 % of the writer."""
 SHORTEST_PAUSE_SECONDS = 0.002
@@ -77,8 +78,8 @@ class Tidy(BackgroundThread):
 
     def remove_revoked(self) -> None:
         """Remove what revoked keys have left, until nothing is left, or until a stop."""
-        while _oldest_revoked(self._database) is not None and not self.stopping.is_set():
-            self._write(partial(_remove_some, self._database))
+        while self._write(partial(_remove_some, self._database)) and not self.stopping.is_set():
+            pass
 
     def _write(self, step: Callable[[Transaction], T]) -> T:
         started = self._monotonic()
@@ -96,37 +97,22 @@ def removed_after(key: Key, checks: int) -> int | None:
     return key.created_at + UNUSED_DAYS * DAY_SECONDS
 
 
-def _oldest_revoked(database: Database) -> str | None:
-    sql = "SELECT id FROM keys WHERE revoked_at IS NOT NULL ORDER BY seq LIMIT 1"
-    with database.read() as connection:
-        row = connection.execute(sql).fetchone()
-    return None if row is None else str(row["id"])
-
-
-def _remove_some(database: Database, transaction: Transaction) -> None:
-    """Remove revoked keys without checks; else rows of some checks; else these checks."""
+def _remove_some(database: Database, transaction: Transaction) -> int:
+    """Remove revoked keys without checks, or else some checks of one; how many it removed."""
     without_checks = (
         "SELECT seq FROM keys WHERE revoked_at IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM checks WHERE api_key_id = keys.id) ORDER BY seq LIMIT ?"
     )
     sql = f"DELETE FROM keys WHERE seq IN ({without_checks})"
-    if transaction.execute(sql, (STEP_KEYS,)).rowcount:
-        return
-    oldest = "SELECT id FROM keys WHERE revoked_at IS NOT NULL ORDER BY seq LIMIT 1"
-    sql = f"SELECT id FROM checks WHERE api_key_id = ({oldest}) ORDER BY seq LIMIT ?"
-    ids = [row["id"] for row in transaction.execute(sql, (STEP_CHECKS,))]
-    if not ids:
-        return
-    among = f"IN ({', '.join('?' * len(ids))})"
-    # In the order of all transactions, so that none waits for this one while it is waited for.
-    database.lock(transaction, f"SELECT seq FROM checks WHERE id {among} ORDER BY seq", ids)
-    removed = 0
-    for table in ("alerts", "outages"):
-        some = f"SELECT seq FROM {table} WHERE check_id {among} LIMIT ?"
-        sql = f"DELETE FROM {table} WHERE seq IN ({some})"
-        removed += transaction.execute(sql, (*ids, STEP_ROWS)).rowcount
+    removed = int(transaction.execute(sql, (STEP_KEYS,)).rowcount)
     if not removed:
-        transaction.execute(f"DELETE FROM checks WHERE id {among}", ids)
+        oldest = "SELECT id FROM keys WHERE revoked_at IS NOT NULL ORDER BY seq LIMIT 1"
+        some = f"SELECT seq FROM checks WHERE api_key_id = ({oldest}) ORDER BY seq LIMIT ?"
+        # In the order of all transactions, so that none waits for this one while it is waited for.
+        database.lock(transaction, some, (STEP_CHECKS,))
+        sql = f"DELETE FROM checks WHERE seq IN ({some})"
+        removed = int(transaction.execute(sql, (STEP_CHECKS,)).rowcount)
+    return removed
 
 
 def _end_unused(now: int, transaction: Transaction) -> int:
@@ -143,4 +129,4 @@ def _end_unused(now: int, transaction: Transaction) -> int:
         f"UPDATE keys SET {REVOKED} WHERE revoked_at IS NULL AND used_at IS NULL AND created_at < ?"
         " AND NOT EXISTS (SELECT 1 FROM checks WHERE api_key_id = keys.id)"
     )
-    return transaction.execute(sql, (now, now - UNUSED_DAYS * DAY_SECONDS)).rowcount
+    return int(transaction.execute(sql, (now, now - UNUSED_DAYS * DAY_SECONDS)).rowcount)

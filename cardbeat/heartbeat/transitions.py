@@ -12,16 +12,9 @@ LINES = 20
 """Most checks of one call of `note` that have a line each. One line has the number of the rest."""
 
 
-class Transition(NamedTuple):
-    """`line` is logged for each check, `more` for the number of those beyond `LINES`."""
-
-    line: str
-    more: str
-
-
-OVERDUE = Transition("%s is overdue", "%d more checks are overdue")
-RECOVERED = Transition("%s has recovered", "%d more checks have recovered")
-GIVEN_UP = Transition("an alert of %s was given up", "%d more alerts were given up")
+OVERDUE = "%s is overdue"
+RECOVERED = "%s has recovered"
+GIVEN_UP = "an alert of %s was given up"
 
 
 class Turned(NamedTuple):
@@ -54,16 +47,16 @@ TURNED = (
 """The end of a statement that changes checks. Without the cast SQLite uses no index there."""
 
 
-def note(transition: Transition, subjects: Sequence[str]) -> None:
+def note(transition: str, subjects: Sequence[str]) -> None:
     """Log a transition of each of these checks (`subject_of`). Call it after the commit.
 
     The lines do not hold checks' names: a client could choose one that looks like a line of the
     log. Those beyond `LINES` are one line: 10,000 lines take as long as a fifth of a sweep.
     """
     for subject in subjects[:LINES]:
-        log.info(transition.line, subject)
+        log.info(transition, subject)
     if len(subjects) > LINES:
-        log.info(transition.more, len(subjects) - LINES)
+        log.info(transition, f"each of {len(subjects) - LINES} more checks")
 
 
 def subject_of(check_id: str, key_prefix: str) -> str:

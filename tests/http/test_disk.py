@@ -29,15 +29,7 @@ def full_disk():
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-LONGER = (
-    {"name": f"{GOOD_CHECK['name']}s"},
-    {"webhook_url": f"{GOOD_CHECK['webhook_url']}s"},
-    {"name": "\u00e9" * len(GOOD_CHECK["name"])},
-    {"name": "n", "webhook_url": f"{GOOD_CHECK['webhook_url']}{'s' * len(GOOD_CHECK['name'])}"},
-)
-
-
-def test_on_a_low_disk_nothing_new_is_taken_and_no_text_becomes_longer(app, key, check, low_disk):
+def test_on_a_low_disk_nothing_new_is_taken(app, key, check, low_disk):
     path = f"/checks/{check['id']}"
     refused = [
         app("POST", "/checks", GOOD_CHECK, key=key),
@@ -46,7 +38,6 @@ def test_on_a_low_disk_nothing_new_is_taken_and_no_text_becomes_longer(app, key,
         app("POST", "/register", {"email": "b@example.com"}),
         app("POST", "/key/webhook-secret", key=key),
         app("POST", "/key/read-only", key=key),
-        *(app("PATCH", path, change, key=key) for change in LONGER),
     ]
     for answer in refused:
         assert (answer.status, json.loads(answer.body)["code"]) == (503, "disk_low")
@@ -62,8 +53,7 @@ def test_on_a_low_disk_all_that_there_is_goes_on(app, key, check, low_disk):
     assert app.service.sweep.sweep_once() == 1
     assert app.json("POST", f"/ping/{check['id']}")["recovered"]
     assert len(app.json("GET", f"{path}/alerts", key=key)["alerts"]) == 2
-    shorter = {"name": f"{GOOD_CHECK['name']}s", "webhook_url": GOOD_CHECK["webhook_url"][:-1]}
-    for change in ({}, {"period_seconds": 31_536_000}, shorter, {"webhook_url": None}):
+    for change in ({}, {"period_seconds": 31_536_000}, {"name": "longer"}, {"webhook_url": None}):
         assert app("PATCH", path, change, key=key).status == 200
     for ended in ("/key/read-only", path, "/key"):
         assert app("DELETE", ended, key=key).status == 204

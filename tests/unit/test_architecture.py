@@ -48,7 +48,7 @@ LAYERS = {
         {"__init__", "check", "report", "transitions"},
         {"outages"},
         {"alerts"},
-        {"pings", "quota", "sweep", "tidy"},
+        {"pings", "sweep", "tidy"},
         {"checks"},
         {"routes"},
     ],

@@ -17,7 +17,7 @@ from cardbeat.errors import REASONS, Invalid
 from cardbeat.heartbeat import check as checks
 from cardbeat.heartbeat.alerts.receivers import RECEIVERS
 from cardbeat.heartbeat.alerts.target import URL_BYTES
-from cardbeat.heartbeat.quota import WAITING_TESTS
+from cardbeat.heartbeat.checks import WAITING_TESTS
 from cardbeat.heartbeat.routes import DAYS, LARGEST_PAGE, MOST_DAYS, PAGE_CHECKS
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 from cardbeat.text import first_seen

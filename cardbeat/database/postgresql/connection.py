@@ -17,7 +17,7 @@ from psycopg.abc import Params, Query
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from cardbeat.errors import MaybeDone, Unavailable
+from cardbeat.errors import MaybeDone, StartupError, Unavailable
 
 T = TypeVar("T")
 
@@ -271,6 +271,15 @@ def translated(error: Exception) -> Exception:
 def in_one_line(error: BaseException) -> str:
     """The text of an error. `connect` has removed the password from its own."""
     return " ".join(str(error).split())
+
+
+@contextlib.contextmanager
+def start_up_errors() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        found = in_one_line(error)
+        raise StartupError(f"can't use the PostgreSQL database: {found}") from None
 
 
 def parameters_of(url: str) -> dict[str, Any]:

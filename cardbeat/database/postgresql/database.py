@@ -27,11 +27,12 @@ from cardbeat.database.postgresql.connection import (
     in_one_line,
     is_trouble,
     may_be_repeated,
+    start_up_errors,
     translated,
 )
 from cardbeat.database.postgresql.lease import RowLease
 from cardbeat.database.postgresql.schema import bring_up_to_date
-from cardbeat.errors import StartupError, Unavailable
+from cardbeat.errors import Unavailable
 from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import prepare_folder
 from cardbeat.host.staging import remove_left_behind
@@ -215,19 +216,3 @@ class PostgresqlDatabase(Database):
         except psycopg.Error as error:
             self._told.error(f"the database can't {deed}: {in_one_line(error)}")
             raise translated(error) from error
-
-
-@contextlib.contextmanager
-def looking(url: str) -> Iterator[Connection]:
-    """As `open_to_look`."""
-    with start_up_errors(), contextlib.closing(connect(url, only_reads=True)) as connection:
-        yield connection
-
-
-@contextlib.contextmanager
-def start_up_errors() -> Iterator[None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        found = in_one_line(error)
-        raise StartupError(f"can't use the PostgreSQL database: {found}") from None

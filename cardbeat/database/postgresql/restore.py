@@ -5,8 +5,12 @@ import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
-from cardbeat.database.postgresql.connection import Connection, connect, without_nul
-from cardbeat.database.postgresql.database import start_up_errors
+from cardbeat.database.postgresql.connection import (
+    Connection,
+    connect,
+    start_up_errors,
+    without_nul,
+)
 from cardbeat.database.postgresql.schema import bring_up_to_date, is_served
 from cardbeat.database.schema import TABLES
 from cardbeat.database.sqlite.copies import copy_rows, described, nothing_restored, require_sound

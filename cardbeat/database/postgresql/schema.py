@@ -52,21 +52,15 @@ def weaknesses(connection: Transaction) -> Iterator[tuple[bool, str]]:
     """The settings by which the server could lose what it has confirmed."""
     sql = "SELECT name, setting FROM pg_settings WHERE name LIKE '%sync%'"
     settings = dict(connection.execute(sql).fetchall())
-    if settings["fsync"] == "off":
-        yield True, "fsync is off, so a power cut can lose answered pings, or all; set fsync = on"
     (standbys,) = connection.execute("SELECT count(*) FROM pg_stat_replication").fetchone()
+    if settings["fsync"] == "off":
+        yield True, "fsync is off, so a power cut can lose answered pings; set fsync = on"
     if not settings["synchronous_standby_names"]:
-        yield (
-            False,
-            "no commit waits for a standby, so a failover can lose pings that were answered; name a"
-            " standby in synchronous_standby_names, unless the storage itself is replicated",
-        )
+        found = "no commit waits for a standby, so a failover can lose answered pings"
+        yield False, f"{found}; name one in synchronous_standby_names"
     elif not standbys:
-        yield (
-            True,
-            "no standby of synchronous_standby_names is connected, so nothing can be written; start"
-            " one, and look at pg_stat_replication",
-        )
+        found = "no standby of synchronous_standby_names is connected, so nothing can be written"
+        yield True, f"{found}; start one"
 
 
 def clock_doubts(connection: Transaction) -> Iterator[tuple[bool, str]]:

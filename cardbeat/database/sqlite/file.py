@@ -145,17 +145,12 @@ def make_one_file(path: Path) -> None:
 def require_database(folder: Path) -> None:
     """Raise `StartupError` if there is no database yet, or if this user can't see whether."""
     path = folder / FILE_NAME
-    try:
-        path.lstat()
-    except PermissionError as error:
-        raise StartupError(
-            f"can't use {path}: {error.strerror}; run this as the server's user or as root"
-        ) from None
-    except OSError:
-        raise StartupError(
-            f"there is no database at {path.absolute()}; name the server's data folder with"
-            " --data, or start the server first, which makes it"
-        ) from None
+    with start_up_errors(path):
+        if not path.exists():
+            raise StartupError(
+                f"there is no database at {path.absolute()}; name the server's data folder with"
+                " --data, or start the server first, which makes it"
+            )
 
 
 def require_no_link(path: Path) -> None:

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -112,15 +111,6 @@ def test_only_serving_and_creating_a_key_make_a_database(run, tmp_path, command)
     path = tmp_path / "none" / "cardbeat.db"
     assert told.startswith(f"there is no database at {path}; name the server's data folder")
     assert [*tmp_path.iterdir()] == []
-
-
-def test_a_folder_that_this_user_may_not_open_is_told_as_such(run, monkeypatch):
-    def refuse(_path):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "lstat", refuse)
-    told = run("keys", "list").refused()
-    assert "cardbeat.db: Permission denied; run this as the server's user or as root" in told
 
 
 def test_a_first_key_makes_the_database_and_tells_where(run, tmp_path, monkeypatch):

@@ -4,8 +4,7 @@ import pytest
 
 from cardbeat.config import TESTS_AN_HOUR
 from cardbeat.errors import TooMany
-from cardbeat.heartbeat.checks import Checks
-from cardbeat.heartbeat.quota import WAITING_TESTS, Quota
+from cardbeat.heartbeat.checks import WAITING_TESTS, Checks
 from tests.heart import Heart, at_once
 from tests.postgresql import BOTH_ENGINES
 
@@ -16,7 +15,7 @@ pytestmark = BOTH_ENGINES
 def heart(database, clock):
     heart = Heart(database, clock)
     wake = heart.delivery.wake
-    heart.checks = Checks(database, clock, wake, Quota(heart.monotonic))
+    heart.checks = Checks(database, clock, wake, heart.monotonic)
     return heart
 
 
@@ -56,19 +55,10 @@ def test_five_of_a_check_wait_and_another_check_has_its_own(heart):
     for _ in range(TESTS_AN_HOUR):
         sentence, seconds = refused(heart, check)
     assert "5 test alerts of this check wait" in sentence
-    assert seconds > 0
+    assert seconds == 60
     # A refused one is not counted.
     take(heart, other)
     assert heart.checks.usage(heart.key.id) == (2, 6)
-
-
-@pytest.mark.parametrize(
-    ("next_attempt_in", "told"), [(-100, 10), (9, 10), (30, 30), (3600, 3600), (50_000, 3600)]
-)
-def test_while_five_wait_it_is_told_when_the_first_is_tried_again(heart, next_attempt_in, told):
-    check = take_five(heart)
-    set_waiting(heart, check, f"next_attempt_at = {int(heart.clock()) + next_attempt_in}")
-    assert refused(heart, check)[1] == told
 
 
 @pytest.mark.parametrize("state", ["delivered", "failed"])

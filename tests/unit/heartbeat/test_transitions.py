@@ -19,7 +19,7 @@ def test_of_thousands_at_once_only_the_number_is_told(log):
     note(OVERDUE, [f"check {number}" for number in range(1000)])
     assert log.messages == [
         *(f"check {number} is overdue" for number in range(LINES)),
-        "980 more checks are overdue",
+        "each of 980 more checks is overdue",
     ]
 
 
