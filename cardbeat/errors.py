@@ -4,19 +4,13 @@ import json
 import pkgutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+REASONS: Final = json.loads(pkgutil.get_data("cardbeat", "refusals.json") or b"{}")
+"""The status of each refusal, by its code, and the sentence if it has no other.
 
-class Reason(NamedTuple):
-    """Why a request is refused: the status of the answer, and the sentence if it has no other."""
-
-    status: int
-    sentence: str
-
-
-_REFUSALS = json.loads(pkgutil.get_data("cardbeat", "refusals.json") or b"{}")
-REASONS: Final = {code: Reason(*reason) for code, reason in _REFUSALS.items()}
-"""All refusals, by their codes. `openapi.json` lists them too, each with an example."""
+`openapi.json` lists them too, each with an example.
+"""
 MOST_UNKNOWN: Final = 10
 """Most unknown fields that one refusal names."""
 
@@ -25,10 +19,12 @@ class Refusal(Exception):
     """An answer that refuses a request: a sentence for a person, and a code for a program.
 
     `sentence` says what to do, and never names a path, a statement or a secret; without it the
-    sentence of the code's `Reason` is used, with `field` and `values` in its braces. `field` names
+    sentence of the code is used, with `field` and `values` in its braces. `field` names
     the member, parameter or header at fault. If there are several, `fields` has
     `{"field": ..., "error": ...}` for each instead.
     """
+
+    status: int
 
     def __init__(
         self,
@@ -40,10 +36,9 @@ class Refusal(Exception):
         headers: Mapping[str, str] | None = None,
         **values: Any,
     ) -> None:
-        reason = REASONS[code]
-        self.status = reason.status
+        self.status, usual = REASONS[code]
         self.code = code
-        self.sentence = sentence or reason.sentence.format(field=field, **values)
+        self.sentence: str = sentence or usual.format(field=field, **values)
         self.field = field
         self.fields = list(fields or [])
         if field is not None:

@@ -17,7 +17,7 @@ from cardbeat.errors import Refusal
 from cardbeat.host.system import send_together
 from cardbeat.web.clients import Peer
 from cardbeat.web.loop import READ, WRITE, Loop
-from cardbeat.web.message import CONTINUE, Request, Response
+from cardbeat.web.message import Request, Response
 from cardbeat.web.reader import Reader
 from cardbeat.web.router import Answer, Awaited, Route, Router, answer_of, refusal_of
 
@@ -31,27 +31,25 @@ _DATE: Final = "%a, %d %b %Y %H:%M:%S GMT"
 """No part of this program sets a locale, so the names are English."""
 
 
-class State:
-    """What a connection waits for. No `Enum`, whose members are slow to get in Python 3.11."""
+# The states of a connection: what it waits for. No `Enum`, whose members are slow to get in
+# Python 3.11.
+NEW: Final = "new"
+"""The first byte of its first request."""
+IDLE: Final = "idle"
+"""The first byte of its next request."""
+HEAD: Final = "head"
+"""The rest of a request's head."""
+BODY: Final = "body"
+"""The rest of a request's body."""
+WORKING: Final = "working"
+"""The answer of a thread or of a future, or its turn in the next iteration."""
+WRITING: Final = "writing"
+"""The client to take more of an answer."""
+LINGERING: Final = "lingering"
+"""The client to close its side, after the last answer."""
+CLOSED: Final = "closed"
 
-    NEW: Final = "new"
-    """The first byte of its first request."""
-    IDLE: Final = "idle"
-    """The first byte of its next request."""
-    HEAD: Final = "head"
-    """The rest of a request's head."""
-    BODY: Final = "body"
-    """The rest of a request's body."""
-    WORKING: Final = "working"
-    """The answer of a thread or of a future, or its turn in the next iteration."""
-    WRITING: Final = "writing"
-    """The client to take more of an answer."""
-    LINGERING: Final = "lingering"
-    """The client to close its side, after the last answer."""
-    CLOSED: Final = "closed"
-
-
-MAY_CLOSE = frozenset({State.NEW, State.IDLE, State.HEAD, State.BODY, State.LINGERING})
+MAY_CLOSE = frozenset({NEW, IDLE, HEAD, BODY, LINGERING})
 """In these states a connection gives way to a new client at the limit of connections."""
 
 
@@ -83,7 +81,7 @@ class ClientConnection:
     server: Server
     socket: socket.socket
     peer: Peer
-    state: str = State.NEW
+    state: str = NEW
     deadline: float = inf
     held: int = 0
     _reader: Reader = field(init=False)
@@ -107,13 +105,13 @@ class ClientConnection:
 
     def start(self) -> None:
         """Begin to serve the client. It reads at once: the request has often come already."""
-        self._enter(State.NEW, max(self.server.limits.header_seconds, self._idle_seconds))
+        self._enter(NEW, max(self.server.limits.header_seconds, self._idle_seconds))
         self._watch(READ)
         self._receive()
 
     def do(self, step: Callable[["ClientConnection"], None]) -> None:
         """Take a step. An error closes this connection alone."""
-        if self.state is State.CLOSED:
+        if self.state is CLOSED:
             return
         try:
             try:
@@ -127,8 +125,8 @@ class ClientConnection:
             self.close()
 
     def close(self) -> None:
-        if self.state is not State.CLOSED:
-            self._enter(State.CLOSED, inf)
+        if self.state is not CLOSED:
+            self._enter(CLOSED, inf)
             self.server.forget(self)
             self._reader.forget()
             # A job that waits for a thread finds that nothing is to be done.
@@ -155,10 +153,10 @@ class ClientConnection:
 
     def expire(self) -> None:
         """Do what follows when the time is up."""
-        if self.state is State.IDLE:
+        if self.state is IDLE:
             # A proxy may have sent a request at this very moment, which must not be lost.
             self._receive()
-        elif self.state is State.HEAD or (self.state is State.BODY and self._request):
+        elif self.state is HEAD or (self.state is BODY and self._request):
             raise Refusal("too_slow")
         else:
             self.close()
@@ -169,7 +167,7 @@ class ClientConnection:
     def _ready(self) -> None:
         if self.state in MAY_CLOSE:
             self._receive()
-        elif self.state is State.WRITING:
+        elif self.state is WRITING:
             self._write()
         else:
             # A request is at work. What the client sends now stays in the kernel.
@@ -181,12 +179,12 @@ class ClientConnection:
         try:
             data = self.socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
-            if self.state is State.IDLE and self.deadline <= self.server.loop.now:
+            if self.state is IDLE and self.deadline <= self.server.loop.now:
                 self.close()
             return
         if not data:
             self.close()
-        elif self.state is not State.LINGERING:
+        elif self.state is not LINGERING:
             self._reader.add(data)
             self._serve()
 
@@ -239,7 +237,7 @@ class ClientConnection:
         if isinstance(answer, Awaited) and answer.future.is_done:
             return self._take(request, answer_of(request, answer.answer))
         self.server.hold(self, self._reader.held_bytes + request.held_bytes)
-        self._enter(State.WORKING, inf)
+        self._enter(WORKING, inf)
         self._given = answer
         if isinstance(answer, Awaited):
             return answer.future.when_done(self._wake)
@@ -272,7 +270,7 @@ class ClientConnection:
         if self._unsent:
             # All of it stays in memory until the last byte is sent.
             self.server.hold(self, reader.held_bytes + len(self._unsent))
-            self._enter(State.WRITING, self.server.limits.write_seconds)
+            self._enter(WRITING, self.server.limits.write_seconds)
             self._watch(WRITE)
         else:
             self._after_answer()
@@ -281,7 +279,7 @@ class ClientConnection:
         with contextlib.suppress(BlockingIOError):
             self._unsent = self._unsent[self.socket.send(self._unsent) :]
         if self._unsent:
-            self._enter(State.WRITING, self.server.limits.write_seconds)
+            self._enter(WRITING, self.server.limits.write_seconds)
         else:
             self._after_answer()
 
@@ -292,7 +290,7 @@ class ClientConnection:
         elif reader.has_part:
             # One request in each iteration, so that other clients have their turns.
             self.server.hold(self, reader.held_bytes)
-            self._enter(State.WORKING, inf)
+            self._enter(WORKING, inf)
             self._serve_next()
         else:
             self._rest()
@@ -307,17 +305,17 @@ class ClientConnection:
         self.server.hold(self, reader.held_bytes)
         if not reader.has_part:
             # An empty line before a request, or the end of a body that is dropped.
-            return None if self.state is State.NEW else self._rest()
-        if reader.in_body and self.state is not State.BODY:
-            self._enter(State.BODY, limits.body_seconds)
-        elif not reader.in_body and self.state is not State.HEAD:
-            self._enter(State.HEAD, limits.header_seconds)
+            return None if self.state is NEW else self._rest()
+        if reader.in_body and self.state is not BODY:
+            self._enter(BODY, limits.body_seconds)
+        elif not reader.in_body and self.state is not HEAD:
+            self._enter(HEAD, limits.header_seconds)
         self._watch(READ)
         if reader.can_go_on:
             self._serve_next()
         if reader.expects_continue:
             reader.expects_continue = False
-            self.socket.send(CONTINUE)
+            self.socket.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         return None
 
     def _rest(self) -> None:
@@ -326,7 +324,7 @@ class ClientConnection:
             self._end()
         else:
             self.server.hold(self, 0)
-            self._enter(State.IDLE, self._idle_seconds)
+            self._enter(IDLE, self._idle_seconds)
             self._watch(READ)
 
     def _end(self) -> None:
@@ -340,7 +338,7 @@ class ClientConnection:
             self.socket.shutdown(socket.SHUT_WR)
             self._reader.forget()
             self.server.hold(self, 0)
-            self._enter(State.LINGERING, self.server.limits.linger_seconds)
+            self._enter(LINGERING, self.server.limits.linger_seconds)
             self._watch(READ)
         else:
             self.close()

@@ -11,7 +11,6 @@ from cardbeat.errors import Invalid, Refusal, quoted, unknown_fields
 
 MOST_LISTED = 32
 """Members of a header that are read: a list of thousands of commas takes a millisecond."""
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _NO_LENGTH = (204, 304)
 """Answers without a body, whose length would be taken for another answer's (RFC 9110, 8.6)."""

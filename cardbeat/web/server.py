@@ -16,7 +16,7 @@ from cardbeat.host.descriptors import shares
 from cardbeat.jobs.workers import Workers
 from cardbeat.log import Seldom
 from cardbeat.web.clients import Peer, client_address, network_of, peer_of
-from cardbeat.web.connection import ClientConnection, State
+from cardbeat.web.connection import HEAD, IDLE, NEW, ClientConnection
 from cardbeat.web.listener import BACKLOG, Listener
 from cardbeat.web.loop import READ, Loop
 from cardbeat.web.message import Answered, Request, Response
@@ -286,11 +286,11 @@ class HttpServer(ThreadingHTTPServer):
         ask_by = self.loop.now + self.limits.unasked_seconds
         # Read the requests that have come already.
         self.loop.run_once(0)
-        self._close_all({State.IDLE})
+        self._close_all({IDLE})
         while self._connections and self.loop.now < self._stop_by:
             self.loop.run_once(TICK_SECONDS)
             if self.loop.now >= ask_by:
-                self._close_all({State.NEW, State.HEAD})
+                self._close_all({NEW, HEAD})
             self.service_actions()
 
     def _stop_listening(self) -> None:

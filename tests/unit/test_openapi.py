@@ -103,10 +103,10 @@ def test_it_lists_each_refusal_with_its_status_and_sentence():
         for code, refusal in answer["content"]["application/json"]["examples"].items()
     }
     assert set(listed) == set(REASONS)
-    for code, reason in REASONS.items():
-        status, body = listed[code]
-        assert (status, body["code"]) == (reason.status, code)
-        assert re.fullmatch(re.sub(r"\\{\w+\\}", ".+", re.escape(reason.sentence)), body["error"])
+    for code, (status, sentence) in REASONS.items():
+        told, body = listed[code]
+        assert (told, body["code"]) == (status, code)
+        assert re.fullmatch(re.sub(r"\\{\w+\\}", ".+", re.escape(sentence)), body["error"])
         assert fits(body, SCHEMAS["Error"])
 
 
