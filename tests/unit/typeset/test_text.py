@@ -145,12 +145,18 @@ def test_titles_of_real_scripts_are_never_cut_by_the_limits() -> None:
         assert block.is_cut == (text == TEXTS["endless"])
 
 
-def test_a_hostile_text_costs_no_more_than_some_ordinary_ones() -> None:
-    fonts = Fonts()
-    seconds = {}
-    for name, text in (("ordinary", TEXTS["latin"]), ("wall", "".join(map(chr, range(0x4E00, 0x6E00, 3))))):
-        fit(fonts, text, TITLE, WIDTH, HEIGHT)
+def cpu_seconds(fonts: Fonts, text: str) -> float:
+    """Of the fastest of several times: other processes delay some."""
+    seconds = []
+    for _ in range(5):
         began = thread_time()
         fit(fonts, text, TITLE, WIDTH, HEIGHT)
-        seconds[name] = thread_time() - began
-    assert seconds["wall"] < 60 * seconds["ordinary"]
+        seconds.append(thread_time() - began)
+    return min(seconds)
+
+
+def test_a_hostile_text_costs_no_more_than_some_ordinary_ones() -> None:
+    fonts = Fonts()
+    wall = "".join(map(chr, range(0x4E00, 0x6E00, 3)))
+    assert cpu_seconds(fonts, wall) < 60 * cpu_seconds(fonts, TEXTS["latin"])
+
