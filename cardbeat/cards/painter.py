@@ -125,8 +125,9 @@ def _started(accent: str | None) -> Any:
     places = filter(None, (os.path.dirname(cardbeat.__path__[0]), *sys.path))
     command = (sys.executable, "-ISc", _WORK, accent or "", *map(os.path.abspath, places))
     pipe = subprocess.PIPE
-    environment = ALLOCATOR | dict(os.environ)
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)  # noqa: S603
+    return subprocess.Popen(  # noqa: S603
+        command, stdin=pipe, stdout=pipe, env={**ALLOCATOR, **os.environ}
+    )
 
 
 def work() -> None:

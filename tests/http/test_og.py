@@ -4,20 +4,17 @@ import struct
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import pytest
 
 from cardbeat.cards.drawing.render import Drawing
 from cardbeat.cards.painter import renderer_of
 from cardbeat.cards.routes import RENDERS_OF_CLIENT, WAITING_OF_CLIENT
-from cardbeat.cards.seal import IEND, seal
-from cardbeat.cards.store import Store, file_name
+from cardbeat.cards.seal import IEND
 from cardbeat.host.system import UNSHAPED
 from cardbeat.keys.key import CHECKS
 from cardbeat.typeset.faces.fonts import Fonts
 from tests.cards import Cards, body_of
-from tests.heart import at_once
 from tests.support import settled, wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1000) + IEND
@@ -273,22 +270,6 @@ def test_cards_refused_for_too_many_that_wait_count_for_no_rate(held):
     drawn.update(map(outcome, more))
     # Of 128 a minute one client takes three quarters.
     assert drawn["MISS"] == 96
-
-
-def test_several_stores_over_one_folder_never_show_a_torn_card(tmp_path):
-    stores = [Store(tmp_path, 200_000, "v1") for _ in range(2)]
-    names = [file_name(str(number)) for number in range(8)]
-    cards = [seal(name, PNG * 60, number) for number, name in enumerate(names)]
-
-    def churn(store):
-        for number in range(200):
-            card = cards[number * 7 % len(cards)]
-            assert store.read(card.of) in (None, card)
-            store.put(card)
-
-    at_once(*[partial(churn, store) for store in stores * 2])
-    for store in stores:
-        store.close()
 
 
 def test_robots_are_welcome(cards):

@@ -26,12 +26,9 @@ class Drawn:
         name = f"{client} {key}{text}"
         return self.queue.put(key, client, lambda: (self.order.append(name), name)[1])
 
-    def fill(self, count, client="", key=""):
+    def put_many(self, count, client="", key=""):
         """Put so many cards, of other clients and keys unless they are given."""
-        return [
-            self.put(client or f"client {number}", key or f"key {number}")
-            for number in range(count)
-        ]
+        return [self.put(client or f"{number}", key or f"key {number}") for number in range(count)]
 
 
 @pytest.fixture
@@ -63,7 +60,7 @@ def test_clients_have_turns_and_in_these_their_keys(drawn):
 
 @pytest.mark.parametrize(("most", "client", "key"), [(64, "a", ""), (64, "", "x"), (512, "", "")])
 def test_a_client_a_key_and_all_have_so_many_waiting_and_no_more(drawn, most, client, key):
-    cards = drawn.fill(most, client, key)
+    cards = drawn.put_many(most, client, key)
     with pytest.raises(Unavailable) as refused:
         drawn.put(client or "other", key or "other")
     assert (refused.value.code, refused.value.headers["Retry-After"]) == ("busy", "1")
@@ -87,7 +84,7 @@ def test_a_card_whose_turn_comes_too_late_is_refused(drawn):
 
 
 def test_at_a_stop_all_that_wait_are_refused(drawn):
-    cards = drawn.fill(3)
+    cards = drawn.put_many(3)
     drawn.queue.stop()
     drawn.go.set()
     assert drawn.first.wait()

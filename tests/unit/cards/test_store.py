@@ -3,6 +3,7 @@
 import hashlib
 import os
 import time
+from typing import NamedTuple
 from unittest.mock import Mock
 
 import pytest
@@ -10,9 +11,8 @@ import pytest
 from cardbeat.cards.drawing.render import own_version
 from cardbeat.cards.seal import IEND, seal
 from cardbeat.cards.store import TOUCHED_SECONDS, CardMemory, Store, file_name
-from cardbeat.host.disk import SMALL_DISK_SHARE, Reserve
 from cardbeat.web.message import Response
-from tests.support import FakeClock, wait_until
+from tests.support import wait_until
 from tests.systems import DESCRIPTORS, LINKS, PIPES, SPARSE
 
 NAME = file_name("/og?title=a")
@@ -164,15 +164,11 @@ def test_the_card_used_longest_ago_gives_way_to_one_that_is_asked_for_twice():
     assert memory.names() == {file_name("a"), file_name("b")}
     memory.put("c", hot(40))
     assert memory.names() == {file_name("a"), file_name("c")}
-    for _ in range(2):
-        memory.put("large", hot(100))
-    assert memory.names() == {file_name("large")}
-
-
-def test_a_card_larger_than_the_memory_is_not_kept():
-    memory = memory_of(a=101)
-    memory.put("a", hot(101))
-    assert memory.get("a") is None
+    for size, kept in ((100, {file_name("large")}), (101, set())):
+        memory = memory_of(a=40, b=40)
+        for _ in range(2):
+            memory.put("large", hot(size))
+        assert memory.names() == kept
 
 
 def test_the_memory_holds_at_most_half_of_what_the_disk_may_hold(tmp_path):
@@ -212,53 +208,32 @@ def test_a_card_that_cannot_be_removed_keeps_no_other_from_it(tmp_path, monkeypa
     assert files_in(store.folder) == {NAMES[0], *NAMES[7:10]}
 
 
-RESERVE = 40 * CARD_BYTES
-DISK = SMALL_DISK_SHARE * RESERVE
+class Disk(NamedTuple):
+    """A disk whose reserve is 40 cards, and what is free beside it."""
+
+    free: int
+    bytes: int = 40 * CARD_BYTES
+
+    def spare(self):
+        return self.free
 
 
-class Disk:
-    """A disk whose reserve is 40 cards. Only cards and what the test says take its room."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.other_bytes = 0
-        self.clock = FakeClock()
-        self.reserve = Reserve(folder, self.usage, self.clock)
-
-    def usage(self, _folder):
-        taken = self.other_bytes + CARD_BYTES * len(self.cards())
-        return DISK, taken, DISK - taken
-
-    def cards(self):
-        return list(self.folder.rglob("*.png"))
-
-    def leave(self, cards):
-        """Let other programs take the disk but for the cards, twice the reserve, and so many."""
-        self.other_bytes = DISK - 2 * RESERVE - (len(self.cards()) + cards) * CARD_BYTES
-        self.clock.advance(1)
-
-
-@pytest.fixture
-def disk(tmp_path):
-    fill(tmp_path, NAMES[:30])
-    return Disk(tmp_path)
-
-
-def test_cards_are_not_stored_while_less_than_twice_the_reserve_is_free(disk, caplog):
-    store = counted(disk.folder, 10**9, reserve=disk.reserve)
-    for left, is_stored in ((0, True), (-1, False)):
-        disk.leave(left)
-        store.put(card_of(OTHER))
-        assert (store.read(OTHER) is not None) == is_stored
-        (store.folder / OTHER).unlink(missing_ok=True)
+@pytest.mark.parametrize(("beside", "is_stored"), [(0, True), (-1, False)])
+def test_cards_are_not_stored_while_less_than_twice_the_reserve_is_free(
+    tmp_path, caplog, beside, is_stored
+):
+    disk = Disk(40 * CARD_BYTES + beside)
+    store = Store(tmp_path, 10**9, "v1", reserve=disk, first_after=60)
+    store.put(card_of())
     store.close()
-    assert "the disk is nearly full" in caplog.text
+    assert (store.read(NAME) is not None) == is_stored
+    assert ("the disk is nearly full" in caplog.text) == (not is_stored)
 
 
 @pytest.mark.parametrize(("lacking", "kept"), [(0, 30), (10, 18), (30, 0), (71, 0)])
-def test_stored_cards_make_room_while_the_disk_is_low(disk, lacking, kept):
-    disk.leave(-lacking)
-    store = Store(disk.folder, 10**9, "v1", reserve=disk.reserve)
-    wait_until(lambda: store.bytes_stored or not disk.cards())
+def test_stored_cards_make_room_while_the_disk_is_low(tmp_path, lacking, kept):
+    fill(tmp_path, NAMES[:30])
+    store = Store(tmp_path, 10**9, "v1", reserve=Disk((40 - lacking) * CARD_BYTES))
+    wait_until(lambda: store.bytes_stored == kept * CARD_BYTES and len(files_in(store.folder)) == kept)
     store.close()
-    assert {path.name for path in disk.cards()} == set(NAMES[30 - kept : 30])
+    assert files_in(store.folder) == set(NAMES[30 - kept : 30])
