@@ -264,7 +264,7 @@ class Delivery:
         candidates: dict[Queue, dict[str, list[Due]]],
         now: int,
     ) -> bool:
-        """Begin a run of the oldest alerts of a queue for one host. False if none may begin."""
+        """Begin a run of the oldest alerts of a queue for one host. False if there are none."""
         with self._changed:
             if not self._limits.has_room(queue):
                 return False
@@ -276,7 +276,8 @@ class Delivery:
                     self._begin(Run(self._limits, queue, host, due[:RUN]))
                     del due[:RUN]
                     return True
-        return False
+        # Behind those that were found may be others, for other hosts.
+        return bool(candidates.pop(queue))
 
     def _begin(self, run: Run) -> None:
         if self._senders <= len(self._running):
