@@ -94,16 +94,19 @@ class App:
 
 
 def answer_of(router: Router, request: Request) -> Response:
-    """What a client gets for a request, however long it takes."""
+    """What a client gets for a request, however long it takes, with all headers that are written."""
+    return taken(response_of(router, request))
+
+
+def response_of(router: Router, request: Request) -> Response:
     try:
         route = router.find(request)
         if route.guard:
             route.guard.judge(request)
             request.key = route.guard.look_up(request)
-        answer = settled(request, route.handler(request))
+        return settled(request, route.handler(request))
     except Exception as error:
-        answer = refusal_of(request, error)
-    return taken(answer)
+        return refusal_of(request, error)
 
 
 def settled(request: Request, answer: Answer) -> Response:

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tests.simulation import scheduler
-from tests.simulation.scheduler import Killed, Process
+from tests.simulation import threads
+from tests.simulation.threads import Killed, Process
 
 BRIEF = (0.001, 0.02)
 """Seconds that a commit takes, from and to."""
@@ -27,14 +27,6 @@ FREE = 10 * 2**30
 REWRITTEN: list[tuple[str, str]] = []
 """What is put for what in all statements: how some bugs are planted."""
 
-DISK: "Disk"
-"""That of the world that runs."""
-
-
-def use(disk: "Disk") -> None:
-    global DISK  # noqa: PLW0603 - connections are made by the product, which knows no disk
-    DISK = disk
-
 
 class Disk:
     """`trouble` is one of SQLite's codes while nothing can be written, `pace` how long a commit takes."""
@@ -45,66 +37,64 @@ class Disk:
         self.pace = BRIEF
         self.slow_until = 0.0
         self.trouble: int | None = None
-        self.committed: Callable[[Process, Connection], None] = lambda _process, _connection: None
-        self.doomed: dict[Process, Callable[[], None]] = {}
-        """Processes that die at their next commit, just before or just after it."""
+        self.committed: Callable[[Connection], None] = lambda _connection: None
+        self.doomed: Process | None = None
+        """It dies at its next commit, just before or just after it."""
+        self.die: Callable[[], object] = lambda: None
         self.read_late: Callable[[float], None] = lambda _seconds: None
         """Called when a sweep's read outside a transaction has taken so many seconds."""
-        self.writing: Connection | None = None
 
     @property
     def path(self) -> Path:
         return self.folder / "cardbeat.db"
 
+    @property
+    def wal(self) -> Path:
+        return self.folder / "cardbeat.db-wal"
+
     def usage(self) -> tuple[int, int, int]:
         free = 0 if self.trouble == sqlite3.SQLITE_FULL else FREE
         return FREE, FREE - free, free
 
-    def seconds(self, rows: int) -> float:
-        return self.wait_seconds() + rows * ROW_SECONDS
-
     def wait_seconds(self) -> float:
         """For the disk; what it has taken on while it is slow ends soon after that, also where the machine sleeps."""
-        left = max(0.0, self.slow_until - scheduler.SCHEDULER.now)
+        left = max(0.0, self.slow_until - threads.SCHEDULER.now)
         return min(self.luck.uniform(*self.pace), left + self.luck.uniform(*BRIEF))
 
     def close(self, process: Process) -> None:
         """Close what a dead process has left open, as the system does: nothing of it is committed."""
         for connection in process.connections:
             connection.close()
-        process.connections.clear()
+        for link in Path("/proc/self/fd").iterdir():
+            if os.path.islink(link) and os.readlink(link).endswith(".lock"):
+                os.close(int(link.name))
 
-    def cut(self, processes: list[Process]) -> None:
+    def cut(self, process: Process) -> None:
         """Power is lost: only what was synced is left, and behind it some of what was being written."""
-        left = self.folder.with_name(self.folder.name + "-left")
-        shutil.rmtree(left, ignore_errors=True)
+        left = self.folder.with_name("left")
         left.mkdir(mode=0o700)
-        for path in sorted(self.folder.glob("cardbeat.db*")):
-            if not path.name.endswith("-shm"):
+        for path in (self.path, self.wal):
+            if path.exists():
                 shutil.copyfile(path, left / path.name)
-        for process in processes:
-            self.close(process)
+        self.close(process)
         shutil.rmtree(self.folder)
         left.rename(self.folder)
-        wal = Path(f"{self.path}-wal")
-        if wal.exists():
-            self._tear(wal, all(connection.is_synced for process in processes for connection in process.connections))
+        if self.wal.exists():
+            if not all(connection.is_synced for connection in process.connections):
+                os.truncate(self.wal, self.luck.randrange(self.wal.stat().st_size + 1))
+            if self.luck.random() < 0.5:
+                with self.wal.open("ab") as file:
+                    file.write(self.luck.randbytes(self.luck.randrange(1, 20000)))
 
-    def _tear(self, wal: Path, is_synced: bool) -> None:
-        if not is_synced:
-            os.truncate(wal, self.luck.randrange(wal.stat().st_size + 1))
-        if self.luck.random() < 0.5:
-            with wal.open("ab") as file:
-                file.write(self.luck.randbytes(self.luck.randrange(1, 20000)))
+
+DISK = Disk(Path(), random.Random())
+"""That of the world that runs."""
 
 
 def connect(path: object, *arguments: Any, **options: Any) -> "Connection":
     """As `sqlite3.connect`. No connection waits for another one's lock in real time."""
-    connection = sqlite3.Connection.__new__(Connection)
-    connection.__init__(path, *arguments, **{**options, "timeout": 0})  # type: ignore[misc]
-    current = scheduler.SCHEDULER.current
-    if current is not None:
-        current.process.connections.append(connection)
+    connection = Connection(path, *arguments, **options | {"timeout": 0})
+    threads.SCHEDULER.own_thread().process.connections.append(connection)
     return connection
 
 
@@ -177,31 +167,16 @@ class Connection(sqlite3.Connection):
         elif kind != "creation":
             self.is_synced = kind == "synced"
 
-    def executescript(self, script: str) -> sqlite3.Cursor:
-        """A migration: whole, or not at all where the process dies before."""
-        if scheduler.SCHEDULER.current is not None:
-            scheduler.SCHEDULER.sleep(DISK.seconds(100))
-        if DISK.trouble is not None:
-            raise _error(DISK.trouble)
-        return super().executescript(script)
-
-    def close(self) -> None:
-        current = scheduler.SCHEDULER.current
-        if current is not None and not current.process.is_dead and self in current.process.connections:
-            current.process.connections.remove(self)
-        super().close()
-
     @property
     def changed_rows(self) -> int:
         """By the transaction."""
         return self.total_changes - self._changes_before
 
     def _take_time_to_read(self) -> None:
-        current = scheduler.SCHEDULER.current
-        if current is not None and not self.in_transaction:
+        if not self.in_transaction:
             seconds = DISK.wait_seconds()
-            scheduler.SCHEDULER.sleep(seconds)
-            if current.name == "sweep":
+            threads.SCHEDULER.sleep(seconds)
+            if threads.SCHEDULER.own_thread().name == "sweep":
                 DISK.read_late(seconds)
 
     def _begin(self, sql: str) -> sqlite3.Cursor:
@@ -209,7 +184,7 @@ class Connection(sqlite3.Connection):
             raise _error(DISK.trouble)
         self._statements = DISK.luck.randrange(12) if DISK.trouble == sqlite3.SQLITE_FULL else -1
         self._changes_before = self.total_changes
-        self.began_at = scheduler.SCHEDULER.now
+        self.began_at = threads.SCHEDULER.now
         self.created_rows = 0
         self.has_alerts = self.has_outages = False
         return _execute(self, sql)
@@ -222,27 +197,25 @@ class Connection(sqlite3.Connection):
             raise _error(sqlite3.SQLITE_FULL)
 
     def _commit(self) -> sqlite3.Cursor:
-        now = scheduler.SCHEDULER
-        if now.current is None:
-            return _execute(self, "COMMIT")
-        process = now.current.process
-        seconds = DISK.seconds(self.changed_rows)
-        now.sleep(seconds)
+        scheduler = threads.SCHEDULER
+        process = scheduler.own_thread().process
+        seconds = DISK.wait_seconds() + self.changed_rows * ROW_SECONDS
+        scheduler.sleep(seconds)
         self._die_if_doomed(process, 0.5)
         if DISK.trouble is not None:
             _execute(self, "ROLLBACK")
             raise _error(DISK.trouble)
         done = _execute(self, "COMMIT")
-        DISK.committed(process, self)
+        DISK.committed(self)
         self._die_if_doomed(process, 1.0)
-        now.sleep(min(seconds * 0.1, BRIEF[1]))
+        scheduler.sleep(min(seconds * 0.1, BRIEF[1]))
         return done
 
     def _die_if_doomed(self, process: Process, chance: float) -> None:
-        if process in DISK.doomed and DISK.luck.random() < chance:
-            scheduler.SCHEDULER.after(0, DISK.doomed.pop(process))
+        if process is DISK.doomed and DISK.luck.random() < chance:
+            threads.SCHEDULER.after(0, DISK.die)
             while not process.is_dead:
-                scheduler.SCHEDULER.sleep(1.0)
+                threads.SCHEDULER.sleep(1.0)
             raise Killed
 
 

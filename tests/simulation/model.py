@@ -354,16 +354,16 @@ class Model:
         is_plain = not is_moved and alert.posted_at > self.calm_since + self._near
         alert.not_before = alert.posted_at + max(planned, alert.asked_seconds) if is_plain else 0.0
 
-    def moved(self, check: Known, now: float, moved_by: str | None) -> None:
+    def moved(self, check: Known, now: float, is_late: bool) -> None:
         """It has another webhook URL: what waits for it is due now, whatever the one before answers.
 
-        `moved_by` is None if the owner was told too late to know since when.
+        If the owner was told late, it is unknown since when.
         """
         check.moved_at = now
         for alert in self._waiting(check.id):
             alert.not_before = 0.0
-            if moved_by is not None:
-                alert.due_at, alert.recorded_by = now, moved_by
+            if not is_late:
+                alert.due_at = now
 
     def _hurried(self, check_id: str, now: float) -> None:
         """A test was delivered: the outage that waits for a retry is due."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from cardbeat.heartbeat.alerts.limits import POST_SECONDS, Postponed, Run
 from cardbeat.heartbeat.alerts.message import Outcome
-from tests.simulation import scheduler
+from tests.simulation import threads
 
 ANSWERS = {
     "takes": Outcome(204),
@@ -66,4 +66,4 @@ class Network:
 
     @staticmethod
     def _sleep(seconds: float) -> None:
-        scheduler.SCHEDULER.sleep(seconds)
+        threads.SCHEDULER.sleep(seconds)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.machine import REFUSED, Server
 from tests.simulation.model import Known
+from tests.simulation.server import REFUSED, Answer
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -27,16 +27,14 @@ class Job:
         self.known = Known(check["id"], owner.id, sent_at, world.now, repeats={check["repeat_seconds"]})
         world.model.checks[check["id"]] = self.known
         world.jobs[check["id"]] = self
-        self.hook = check["webhook_url"]
         self.is_ended = False
-        self._allowed = check["period_seconds"] + check["grace_seconds"]
+        self.adopt(check)
         self._stalls, self._flaps = self._luck.choice(((0.02, 0.0), (0.1, 0.0), (0.02, 0.5), (0.0, 0.0)))
         self._fails = self._luck.choice((0.0, 0.03))
         self._run_later()
 
     def adopt(self, check: dict[str, Any]) -> None:
-        """The check was changed."""
-        self.hook = check["webhook_url"]
+        """The check is as it is now."""
         self._allowed = check["period_seconds"] + check["grace_seconds"]
 
     def end(self) -> None:
@@ -65,25 +63,27 @@ class Job:
     def _fail(self, tried: int) -> None:
         if self.is_ended:
             return
-        sent_at, world = self._world.now, self._world
-        world.count("failures")
+        sent_at = self._world.now
 
-        def told(answer: tuple[int, dict[str, Any]] | None) -> None:
+        def told(answer: Answer | None) -> None:
             status = REFUSED if answer is None else answer[0]
             self._note(status, sent_at, "fail")
-            if status in (503, REFUSED) and tried < len(RETRY_SECONDS):
-                world.scheduler.after(RETRY_SECONDS[tried], self._fail, tried + 1)
+            self._retry(status, self._fail, tried)
 
-        world.any_server().ask("POST", f"/ping/{self.known.id}/{self._luck.choice(('fail', '1'))}", told)
+        path = f"/ping/{self.known.id}/{self._luck.choice(('fail', '1'))}"
+        self._world.server.ask("POST", path, told, lambda _: None)
+
+    def _retry(self, status: int, signal: Callable[[int], None], tried: int) -> None:
+        if status in (503, REFUSED) and tried < len(RETRY_SECONDS):
+            self._world.scheduler.after(RETRY_SECONDS[tried], signal, tried + 1)
 
     def _ping(self, tried: int) -> None:
         if self.is_ended:
             return
         sent_at, known, world = self._world.now, self.known, self._world
-        world.count("pings")
         known.asked_pings += 1
 
-        def told(answer: tuple[int, dict[str, Any]] | None) -> None:
+        def told(answer: Answer | None) -> None:
             known.asked_pings -= 1
             if answer is None:
                 known.lost_pings += 1
@@ -91,17 +91,16 @@ class Job:
                 world.model.unanswered(sent_at, known)
             else:
                 self._note(answer[0], sent_at)
-            if (answer is None or answer[0] in (503, REFUSED)) and tried < len(RETRY_SECONDS):
-                world.scheduler.after(RETRY_SECONDS[tried], self._ping, tried + 1)
+            self._retry(REFUSED if answer is None else answer[0], self._ping, tried)
 
-        def late(answer: tuple[int, dict[str, Any]] | None) -> None:
+        def late(answer: Answer | None) -> None:
             known.under_way -= 1
             known.is_blurred |= answer is None
             if answer is not None:
                 known.lost_pings -= 1
                 self._note(answer[0], sent_at)
 
-        world.any_server().ask("POST", f"/ping/{known.id}", told, late=late)
+        world.server.ask("POST", f"/ping/{known.id}", told, late)
 
     def _note(self, status: int, sent_at: float, signal: str = "ping") -> None:
         self._world.note(signal, self.known.id, status)
@@ -182,7 +181,6 @@ class Owner:
     def move_now(self, job: Job) -> None:
         """The same for a check whose alert is on its way."""
         if job in self.jobs and not self.is_gone:
-            self._world.count("checks moved while posted for")
             self._patch(job, {"webhook_url": self._world.new_hook()})
 
     def edit_twice(self) -> bool:
@@ -202,14 +200,14 @@ class Owner:
         return self._snooze(self._any_failing_job(), max(60, int(self._world.sweep_seconds * sweeps)))
 
     def _end_snooze(self, job: Job) -> None:
-        if job in self.jobs and not self.is_gone and self._snooze(job, 0):
-            self._world.count("snoozes ended")
+        if job in self.jobs and not self.is_gone:
+            self._snooze(job, 0)
 
     def _snooze(self, job: Job | None, seconds: int) -> bool:
         if job is None or job.known.asked_snoozes:
             return False
         known, world, sent_at = job.known, self._world, self._world.now
-        jumped, changes_before = world.machine.jump_seconds, known.changes
+        jumped, changes_before = world.scheduler.jump_seconds, known.changes
         known.asked_changes += 1
         world.model.asks_snooze(known)
 
@@ -223,7 +221,7 @@ class Owner:
                 # To end a snooze that has ended changes nothing.
                 known.lost_changes += 1
             if status:
-                is_known = status == 200 and world.machine.jump_seconds == jumped
+                is_known = status == 200 and world.scheduler.jump_seconds == jumped
                 world.model.answered_snooze(known, sent_at, world.now, seconds if is_known else None)
 
         def late(_status: int, _answer: dict[str, Any]) -> None:
@@ -238,7 +236,7 @@ class Owner:
         if job is None:
             return False
         known, world = job.known, self._world
-        server, changes_before = world.any_server(), known.changes
+        changes_before = known.changes
         known.asked_changes += 1
         before = known.repeats
         if "repeat_seconds" in changes:
@@ -250,7 +248,7 @@ class Owner:
                 known.lost_changes += 1
             elif status == 200:
                 world.model.answered_change(known, changes_before, answer["check"]["version"])
-                self._changed(job, changes, answer["check"], server.process_name)
+                self._changed(job, changes, answer["check"])
             if status and "repeat_seconds" in changes:
                 known.touched_at = world.now
                 known.repeats = {changes["repeat_seconds"]} if status == 200 else before
@@ -259,18 +257,20 @@ class Owner:
             if status == 200:
                 known.lost_changes -= 1
                 known.changes += 1
-                self._changed(job, changes, answer["check"], None)
+                self._changed(job, changes, answer["check"], is_late=True)
                 if "repeat_seconds" in changes:
                     # It may have been made after changes that were asked for later.
                     world.model.asks_repeat(known, known.repeats | {changes["repeat_seconds"]})
 
-        self._ask("PATCH", f"/checks/{known.id}", told, changes, late, server)
+        self._ask("PATCH", f"/checks/{known.id}", told, changes, late)
         return True
 
-    def _changed(self, job: Job, changes: dict[str, Any], check: dict[str, Any], changed_by: str | None) -> None:
+    def _changed(
+        self, job: Job, changes: dict[str, Any], check: dict[str, Any], is_late: bool = False
+    ) -> None:
         job.adopt(check)
         if "webhook_url" in changes:
-            self._world.model.moved(job.known, self._world.now, changed_by)
+            self._world.model.moved(job.known, self._world.now, is_late)
 
     def delete(self) -> bool:
         job = self._any_job()
@@ -304,8 +304,7 @@ class Owner:
         self._world.new_owner(self._wanted)
         self._revoke()
         if self._luck.random() < self._world.options["crashed_meanwhile"]:
-            self._world.count("keys revoked before a crash")
-            self._world.scheduler.after(self._luck.uniform(0, 1.0), self._world.any_server().crash)
+            self._world.scheduler.after(self._luck.uniform(0, 1.0), self._world.server.crash)
         return True
 
     def _revoke(self, tried: int = 0) -> None:
@@ -333,27 +332,25 @@ class Owner:
     def _any_job(self) -> Job | None:
         return self._luck.choice(self.jobs) if self.jobs and not self.is_gone else None
 
-    def _ask(  # noqa: PLR0917
+    def _ask(
         self,
         method: str,
         path: str,
         told: Callable[[int, dict[str, Any]], None],
         body: object = None,
-        late: Callable[[int, dict[str, Any]], None] | None = None,
-        server: Server | None = None,
+        late: Callable[[int, dict[str, Any]], None] = lambda *_: None,
     ) -> None:
         """`told` has status 0 where there was no answer, and `late` if there never is one."""
         sent_at, world = self._world.now, self._world
 
-        def answered(answer: tuple[int, dict[str, Any]] | None) -> None:
+        def answered(answer: Answer | None) -> None:
             status, json = answer or (0, {})
             world.note(method, path, status)
             if status in (0, 500, 503, REFUSED):
                 world.model.unanswered(sent_at, f"{method} {path}: {status}")
             told(status, json)
 
-        def answered_late(answer: tuple[int, dict[str, Any]] | None) -> None:
-            if late is not None:
-                late(*(answer or (0, {})))
+        def answered_late(answer: Answer | None) -> None:
+            late(*(answer or (0, {})))
 
-        (server or world.any_server()).ask(method, path, answered, body, self._key, answered_late)
+        world.server.ask(method, path, answered, answered_late, body, self._key)

@@ -15,7 +15,7 @@ from cardbeat.heartbeat.alerts import delivery, message, outbox, recording
 from cardbeat.keys import store
 from tests.simulation import disk
 
-HOURLY = {"sweep_seconds": 300, "poll_seconds": 600, "checks": 60, "servers": 1, "sweeps_between_faults": 8}
+HOURLY = {"sweep_seconds": 300, "poll_seconds": 600, "checks": 60, "sweeps_between_faults": 8}
 MOVING = {**HOURLY, "poll_seconds": 1, "moved_meanwhile": 0.3}
 REVOKED = {
     **HOURLY,

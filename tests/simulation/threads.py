@@ -1,65 +1,380 @@
-"""Threads in the place of those of `threading`: greenlets that belong to a simulated process."""
+"""Simulated time, and threads that run one at a time: greenlets, with all of `threading` that they wait for.
 
+A thread goes on without interruption until it waits, or until it takes a lock, where now and then
+another one is let go first.
+"""
+
+import itertools
+import random
+from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any
 
-from greenlet import greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
-from tests.simulation import scheduler
-from tests.simulation.locks import Event
-from tests.simulation.scheduler import Process
+EPOCH = 1_800_000_000
+RESUME_SECONDS = 50e-6
+"""A thread that is woken goes on within this time, so that the order of those woken together is up to the seed."""
 
 
-def spawn(process: Process, work: Callable[[], None], name: str) -> None:
-    """Start a thread of a process from outside it."""
-    Thread(target=work, name=name).begin(process)
+class Killed(GreenletExit):
+    """The thread's process is dead."""
+
+
+class Process:
+    """What a crash ends and a suspension stops: threads, and what they have open."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_dead = False
+        self.frozen: list[tuple[Wait, bool]] | None = None
+        """What is to be resumed after a suspension; None while it runs."""
+        self.threads: dict[Thread, None] = {}
+        self.connections: list[Any] = []
+        self.requests: dict[object, Callable[[], None]] = {}
+        """Called at its death, for each request that has no answer yet."""
+        self.stop: Callable[[], None] = lambda: None
+        """What the product does at SIGTERM."""
+
+
+class Scheduler:
+    """All that happens on the machine, in order of simulated time, and the machine's clocks; `now` is in seconds."""
+
+    def __init__(self, luck: random.Random, preemption: float = 0.0) -> None:
+        self.now = 0.0
+        self.slept = 0.0
+        """How long the machine was asleep, when its monotonic clock stood still."""
+        self.is_asleep = False
+        self.jump_seconds = 0.0
+        """By how much the wall clock was set."""
+        self._booted = -1000.0
+        self.luck = luck
+        self.preemption = preemption
+        self.current: Thread | None = None
+        self.failure: BaseException | None = None
+        self.hub = getcurrent()
+        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._numbers = itertools.count()
+
+    @property
+    def awake(self) -> float:
+        """How long the machine was awake."""
+        return self.now - self.slept
+
+    def wall(self) -> float:
+        return EPOCH + self.now + self.jump_seconds
+
+    def monotonic(self) -> float:
+        return self.awake - self._booted
+
+    def boot(self) -> None:
+        """Start the monotonic clock again."""
+        self._booted = self.awake
+
+    def after(self, seconds: float, call: Callable[..., None], *arguments: Any) -> None:
+        heappush(self._events, (self.now + seconds, next(self._numbers), call, arguments))
+
+    def soon(self, call: Callable[..., None], *arguments: Any) -> None:
+        self.after(self.luck.random() * RESUME_SECONDS, call, *arguments)
+
+    def run(self, until: float) -> None:
+        """Let everything happen up to then; raises what failed."""
+        events = self._events
+        while events and events[0][0] <= until:
+            when, _, call, arguments = heappop(events)
+            self.now = max(self.now, when)
+            call(*arguments)
+            if self.failure is not None:
+                raise self.failure
+        self.now = until
+
+    def fail(self, error: BaseException) -> None:
+        """End the run with the first failure."""
+        self.failure = self.failure or error
+
+    def kill(self, process: Process) -> None:
+        """End a process wherever its threads are. Not to be called from one of them."""
+        process.is_dead = True
+        for thread in list(process.threads):
+            self._enter(thread, thread.greenlet.throw, Killed)
+        process.threads.clear()
+        for lost in list(process.requests.values()):
+            lost()
+
+    def suspend(self, process: Process) -> None:
+        if process.frozen is None:
+            process.frozen = []
+
+    def resume(self, process: Process) -> None:
+        frozen = process.frozen or []
+        process.frozen = None
+        for wait, is_woken in frozen:
+            self.soon(self._go_on, wait, is_woken)
+
+    def park(self, wait: "Wait", seconds: float | None = None) -> bool:
+        """Wait, for a time at most, whether for `wake` or for that time; True where it was woken."""
+        if seconds is not None:
+            self._set_alarm(wait, self.awake + seconds)
+        self.hub.switch()
+        if wait.thread.process.is_dead:
+            raise Killed
+        return wait.is_woken
+
+    def wake(self, wait: "Wait") -> None:
+        self.soon(self._go_on, wait, True)
+
+    def wake_next(self, waiting: "deque[Wait]") -> bool:
+        """Whether any of these still waited."""
+        while waiting:
+            wait = waiting.popleft()
+            if not wait.is_over:
+                self.wake(wait)
+                return True
+        return False
+
+    def sleep(self, seconds: float) -> None:
+        thread = self.own_thread()
+        if thread.process.is_dead:
+            raise Killed
+        self.park(Wait(thread), max(0.0, seconds))
+
+    def own_thread(self) -> "Thread":
+        if self.current is None:
+            raise RuntimeError("only a simulated thread may wait")
+        return self.current
+
+    def give_way(self) -> None:
+        """Let another thread go first, now and then."""
+        current = self.current
+        if current is None:
+            return
+        if current.process.is_dead:
+            raise Killed
+        if self.preemption and self.luck.random() < self.preemption:
+            self.park(Wait(current), self.luck.random() * RESUME_SECONDS)
+
+    def start(self, thread: "Thread") -> None:
+        self.wake(Wait(thread))
+
+    def _set_alarm(self, wait: "Wait", deadline: float) -> None:
+        # A little late, as real ones are, and never early by a rounding error.
+        alarm = (deadline + self.slept + 2e-6, next(self._numbers), self._expire, (wait, deadline))
+        heappush(self._events, alarm)
+
+    def _expire(self, wait: "Wait", deadline: float) -> None:
+        if wait.is_over:
+            return
+        # The machine may have slept since.
+        if self.awake < deadline:
+            self._set_alarm(wait, deadline)
+        else:
+            self._go_on(wait, False)
+
+    def _go_on(self, wait: "Wait", is_woken: bool) -> None:
+        thread = wait.thread
+        process = thread.process
+        if wait.is_over or process.is_dead:
+            return
+        if process.frozen is not None:
+            process.frozen.append((wait, is_woken))
+            return
+        wait.is_over = True
+        wait.is_woken = is_woken
+        self._enter(thread, thread.greenlet.switch)
+
+    def _enter(self, thread: "Thread", switch: Callable[..., Any], *arguments: Any) -> None:
+        before = self.current
+        self.current = thread
+        try:
+            switch(*arguments)
+        finally:
+            self.current = before
+
+
+SCHEDULER = Scheduler(random.Random())
+"""That of the world that runs: the product makes its locks and threads without naming one."""
+
+
+class Wait:
+    """One wait of a thread: it ends once, by being woken or by its time."""
+
+    __slots__ = ("is_over", "is_woken", "thread")
+
+    def __init__(self, thread: "Thread") -> None:
+        self.thread = thread
+        self.is_over = False
+        self.is_woken = False
+
+
+class Lock:
+    """As `threading.Lock`. Nearly all that is simulated goes through here, so nothing is called that need not be."""
+
+    __slots__ = ("_is_held", "_waiting")
+
+    def __init__(self) -> None:
+        self._is_held = False
+        self._waiting: deque[Wait] = deque()
+
+    def acquire(self, blocking: bool = True) -> bool:
+        SCHEDULER.give_way()
+        while self._is_held:
+            if not blocking:
+                return False
+            wait = Wait(SCHEDULER.own_thread())
+            self._waiting.append(wait)
+            SCHEDULER.park(wait)
+        self._is_held = True
+        return True
+
+    def release(self) -> None:
+        self._is_held = False
+        if self._waiting:
+            SCHEDULER.wake_next(self._waiting)
+
+    __enter__ = acquire
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class RLock(Lock):
+    """As `threading.RLock`."""
+
+    __slots__ = ("_count", "_owner")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._owner: object = None
+        self._count = 0
+
+    def acquire(self, blocking: bool = True) -> bool:
+        own = SCHEDULER.current or SCHEDULER
+        if self._owner is not own:
+            if not Lock.acquire(self, blocking):
+                return False
+            self._owner = own
+        self._count += 1
+        return True
+
+    def release(self) -> None:
+        self._count -= 1
+        if not self._count:
+            self._owner = None
+            Lock.release(self)
+
+    __enter__ = acquire
+
+
+class Condition:
+    """As `threading.Condition`, whose lock may be held once, not more often, by a thread that waits."""
+
+    def __init__(self, lock: Lock | None = None) -> None:
+        self._lock = lock or RLock()
+        self.acquire = self._lock.acquire
+        self.release = self._lock.release
+        self._waiting: deque[Wait] = deque()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        SCHEDULER.give_way()
+        wait = Wait(SCHEDULER.own_thread())
+        self._waiting.append(wait)
+        self.release()
+        is_woken = SCHEDULER.park(wait, timeout)
+        self.acquire()
+        return is_woken
+
+    def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
+        ends = None if timeout is None else SCHEDULER.awake + timeout
+        while not (result := predicate()):
+            if ends is not None and ends <= SCHEDULER.awake:
+                break
+            self.wait(None if ends is None else ends - SCHEDULER.awake)
+        return result
+
+    def notify(self, n: int = 1) -> None:
+        while n and SCHEDULER.wake_next(self._waiting):
+            n -= 1
+
+    def notify_all(self) -> None:
+        self.notify(len(self._waiting))
+
+
+class Event:
+    """As `threading.Event`."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiting: deque[Wait] = deque()
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+        while SCHEDULER.wake_next(self._waiting):
+            pass
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        SCHEDULER.give_way()
+        if not self._is_set:
+            wait = Wait(SCHEDULER.own_thread())
+            self._waiting.append(wait)
+            SCHEDULER.park(wait, timeout)
+        return self._is_set
 
 
 class Thread:
     """As `threading.Thread`."""
 
+    process: Process
+
     def __init__(
         self,
-        group: None = None,
-        target: Callable[..., None] | None = None,
-        name: str | None = None,
+        target: Callable[..., None],
+        name: str = "thread",
         args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-        *,
-        daemon: bool | None = None,
+        daemon: bool = True,
     ) -> None:
-        self.name = name or "thread"
+        self.name = name
         self.daemon = daemon
-        self._work = lambda: target and target(*args, **(kwargs or {}))
-        self._started, self._ended = Event(), Event()
-        self.is_begun = False
+        self._target = target
+        self._arguments = args
+        self._started = False
+        self._ended = Event()
 
     def start(self) -> None:
-        self.begin(scheduler.SCHEDULER.own_thread().process)
+        self.begin(SCHEDULER.own_thread().process)
 
     def begin(self, process: Process) -> None:
+        """Start it from outside its process."""
         self.process = process
-        self.is_begun = True
-        self.greenlet = greenlet(self._run, scheduler.SCHEDULER.hub)
+        self._started = True
+        self.greenlet = greenlet(self._run, SCHEDULER.hub)
         process.threads[self] = None
-        scheduler.SCHEDULER.start(self)
-        self._started.set()
-
-    def run(self) -> None:
-        self._work()
+        SCHEDULER.start(self)
 
     def is_alive(self) -> bool:
-        return self.is_begun and not self._ended.is_set()
+        return self._started and not self._ended.is_set()
 
     def join(self, timeout: float | None = None) -> None:
         self._ended.wait(timeout)
 
-    def _run(self, *_: Any) -> None:
+    def _run(self) -> None:
         try:
-            self.run()
+            self._target(*self._arguments)
         except BaseException as error:
             if not self.process.is_dead:
-                scheduler.SCHEDULER.failure = scheduler.SCHEDULER.failure or error
+                SCHEDULER.fail(error)
         finally:
             self.process.threads.pop(self, None)
             if not self.process.is_dead:
@@ -70,7 +385,7 @@ class Timer(Thread):
     """As `threading.Timer`."""
 
     def __init__(self, interval: float, function: Callable[[], None]) -> None:
-        super().__init__(target=self._wait, name="timer")
+        super().__init__(self._wait, "timer")
         self._interval = interval
         self._function = function
         self._cancelled = Event()

@@ -1,13 +1,14 @@
 """Reads what each commit has changed, and compares it with the model: the only one here that knows the tables."""
 
-import random
 import sqlite3
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tests.simulation.disk import Connection, Disk
-from tests.simulation.machine import Machine
-from tests.simulation.model import Known, Model, Told
-from tests.simulation.scheduler import Process, Scheduler
+from tests.simulation.disk import Connection
+from tests.simulation.model import Known, Told
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
 
 SAMPLE = 60
 """Checks that are looked at in one audit."""
@@ -26,19 +27,11 @@ _UNTOLD = (
 class Witness:
     """Looks through a connection of its own, which is no part of the simulated disk's."""
 
-    def __init__(self, scheduler: Scheduler, disk: Disk, machine: Machine, model: Model, luck: random.Random) -> None:
-        self._scheduler = scheduler
-        self._disk = disk
-        self._machine = machine
-        self._model = model
-        self._luck = luck
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._model = world.model
         self._connection: sqlite3.Connection | None = None
         self._last_seq = 0
-        self.recorded = 0
-        self.overdue = 0
-        self.reminders = 0
-        self.taken_back = 0
-        self.commits = 0
 
     def close(self) -> None:
         """Before the files are replaced."""
@@ -46,17 +39,16 @@ class Witness:
             self._connection.close()
             self._connection = None
 
-    def committed(self, process: Process, connection: Connection) -> None:
-        self.commits += 1
-        self._model.changed(connection.changed_rows - connection.created_rows, process.name)
+    def committed(self, process: str, connection: Connection) -> None:
+        self._model.changed(connection.changed_rows - connection.created_rows, process)
         if connection.has_alerts:
-            self._compare_alerts(process.name, connection.began_at)
+            self._compare_alerts(process, connection.began_at)
         if connection.has_outages:
             self._require_told()
 
     def audit(self, deliverer: str | None) -> None:
         """Look at everything that is due, and at some of the checks."""
-        now = self._scheduler.now
+        now = self._world.now
         self._compare_alerts("nobody", now)
         self._require_told()
         rows = self._rows(
@@ -73,7 +65,7 @@ class Witness:
             self._require_check(check, now)
 
     def _some(self, checks: list[Known], most: int) -> list[Known]:
-        return checks if len(checks) <= most else self._luck.sample(checks, most)
+        return checks if len(checks) <= most else self._world.luck.sample(checks, most)
 
     def noted(self) -> dict[str, int]:
         """What the servers have noted of themselves, to be shown with a failure."""
@@ -81,17 +73,15 @@ class Witness:
 
     def _rows(self, sql: str, parameters: tuple[object, ...] = ()) -> list[sqlite3.Row]:
         if self._connection is None:
-            self._connection = sqlite3.Connection(self._disk.path, isolation_level=None)
+            self._connection = sqlite3.Connection(self._world.disk.path, isolation_level=None)
             self._connection.row_factory = sqlite3.Row
         return self._connection.execute(sql, parameters).fetchall()
 
     def _compare_alerts(self, recorded_by: str, decided_at: float) -> None:
-        now, wall = self._scheduler.now, self._machine.wall()
+        now, wall = self._world.now, self._world.scheduler.wall()
         for row in self._rows(_NEW, (self._last_seq,)):
             self._last_seq = row["seq"]
-            self.recorded += 1
-            self.overdue += row["type"] == "check.overdue"
-            self.reminders += row["type"] == "check.reminder"
+            self._world.counts[row["type"]] += 1
             self._model.recorded(Told(*row, decided_at, now, recorded_by, now))
         pending = {row["seq"]: row for row in self._rows(_PENDING)}
         self._compare_pending(pending, now, wall)
@@ -115,7 +105,7 @@ class Witness:
                 waits_until = row["next_attempt_at"] + told.set_forward
                 told.due_at = now + waits_until - wall + now - told.posted_at
         for told in gone:
-            self.taken_back += self._model.is_taken_back(told)
+            self._world.counts["taken back"] += self._model.is_taken_back(told)
             del self._model.open[told.seq]
             self._let_next_go(told, now)
             self._require_reason(told, now)
@@ -153,7 +143,7 @@ class Witness:
             " api_key_id IN (SELECT id FROM keys WHERE revoked_at IS NULL) ORDER BY 2 LIMIT 1"
         )
         for check_id, due_at in rows:
-            passed_at = now - (self._machine.wall() - due_at)
+            passed_at = now - (self._world.scheduler.wall() - due_at)
             self._model.require_swept(passed_at, now, check_id)
 
     def _require_removed(self, now: float) -> None:
@@ -186,4 +176,4 @@ class Witness:
             if not told:
                 return
             outage = self._model.alerts[told[0]["id"]]
-        self._model.require_check(check, row, now, self._machine.wall(), outage)
+        self._model.require_check(check, row, now, self._world.scheduler.wall(), outage)

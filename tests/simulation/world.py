@@ -1,26 +1,32 @@
-"""One run: a machine with one server or two on one folder, the people who use them, and faults, all from a seed."""
+"""One run: a machine with a server, the people who use it, and faults, all from a seed."""
 
 import hashlib
+import logging
 import random
 import shutil
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from cardbeat import service
 from cardbeat.config import Config, Tier
-from tests.simulation import disk, machine, scheduler
-from tests.simulation.disk import BRIEF, Disk
+from cardbeat.errors import Refusal
+from cardbeat.heartbeat import sweep, tidy
+from cardbeat.heartbeat.alerts import delivery
+from cardbeat.host.descriptors import Shares
+from tests.simulation import disk, threads
+from tests.simulation.disk import BRIEF, Connection, Disk
 from tests.simulation.faults import Faults
-from tests.simulation.machine import Front, Machine, Server
 from tests.simulation.model import Model
 from tests.simulation.network import ASKED_SECONDS, STEADY, Network
-from tests.simulation.parts import replace_parts
 from tests.simulation.people import Job, Owner
-from tests.simulation.scheduler import Scheduler
+from tests.simulation.replaced import Nothing
+from tests.simulation.server import Server
+from tests.simulation.threads import Scheduler
 from tests.simulation.troubles import Trouble
 from tests.simulation.witness import Witness
 
@@ -31,20 +37,19 @@ SHARES = {1: (1.0,), 3: (0.5, 0.3, 0.2)}
 """Of the checks that each owner has, by how many owners there are."""
 LINES = 600
 """Of what happened last, how much is shown with a failure."""
+MEMORY = Path("/dev/shm")
+"""What the simulated disk keeps need not outlive the run."""
 
 
 def drawn_options(luck: random.Random) -> dict[str, Any]:
     return {
         "sweep_seconds": luck.choice(SWEEPS),
         "poll_seconds": luck.choice(POLLS),
-        "servers": 1,
         "checks": int(10 ** luck.uniform(1, 3)),
         "owners": 3,
         "preemption": luck.choice((0.0, 0.01)),
         "senders": luck.choice((16, 64)),
         "sweeps_between_faults": luck.choice((3, 8, 24)),
-        # Between two jumps of the clock beside those among the faults; 0 for none of these.
-        "sweeps_between_jumps": 0,
         "sweeps_between_revocations": 75,
         # Of so many posts the check has another URL before they end, and of so many revocations the
         # server crashes before they are done: both would be too rare else.
@@ -74,27 +79,29 @@ class World:
         self._lines: deque[str] = deque(maxlen=LINES)
         self._silent_since: float | None = 0.0
         self._build()
-        self.servers = [self._server(f"server{n}") for n in range(self.options["servers"])]
-        gap_seconds = max(600.0, self.sweep_seconds * self.options["sweeps_between_faults"])
-        self.faults = Faults(self, gap_seconds)
-        replace_parts(self)
+        _replace_parts(self)
 
     def _build(self) -> None:
-        """The machine, its disk and network, and those who watch them."""
-        self.scheduler = Scheduler(self.luck, self.options["preemption"])
-        scheduler.use(self.scheduler)
+        self.scheduler = threads.SCHEDULER = Scheduler(self.luck, self.options["preemption"])
         self.model = Model(self.sweep_seconds, self.poll_seconds)
-        self.machine = Machine(self.scheduler)
-        machine.use(self.machine)
-        self._parent = tempfile.mkdtemp(prefix="cardbeat-simulation-", dir=_memory())
-        self.disk = Disk(Path(self._parent, "data"), self.luck)
-        disk.use(self.disk)
-        self.witness = Witness(self.scheduler, self.disk, self.machine, self.model, self.luck)
-        self.disk.committed = self._watched(self.witness.committed)
+        self._parent = tempfile.mkdtemp(prefix="cardbeat-", dir=MEMORY if MEMORY.is_dir() else None)
+        self.disk = disk.DISK = Disk(Path(self._parent, "data"), self.luck)
+        self.witness = Witness(self)
+        self.disk.committed = self._watched(self._committed)
         self.network = Network(self.luck, HOSTS)
         self.network.began = self._watched(self._began)
         self.network.met = self._watched(self._met)
         self.network.received = self._watched(self._received)
+        self.config = Config(
+            data=self.disk.folder,
+            base_url="https://beats.example",
+            sweep_seconds=self.sweep_seconds,
+            register_per_minute=10**6,
+            tiers={"free": Tier(max_checks=None)},
+        )
+        self.server = Server(self)
+        self.disk.die = self.server.crash
+        self.faults = Faults(self)
 
     @property
     def now(self) -> float:
@@ -103,9 +110,7 @@ class World:
     def run(self, seconds: float) -> None:
         """Live so long. Raises `Violation`, and whatever the product lets escape."""
         try:
-            self.servers[0].start()
-            for server in self.servers[1:]:
-                self.scheduler.after(5.0, server.start)
+            self.server.start()
             self.scheduler.run(30.0)
             for share in SHARES[self.options["owners"]]:
                 self.new_owner(max(1, int(self.options["checks"] * share)))
@@ -114,16 +119,19 @@ class World:
             self._audit_later()
             self.scheduler.run(seconds)
         except BaseException:
-            self._lines.append(f"noted by the servers: {self.witness.noted()}")
+            self.show(f"noted by the server: {self.witness.noted()}")
             raise
         finally:
-            self._end()
+            self.witness.close()
+            self.server.is_wanted = False
+            self.server.crash()
+            shutil.rmtree(self._parent, ignore_errors=True)
 
     def hash(self) -> str:
         return self._hash.hexdigest()
 
-    def count(self, kind: str) -> None:
-        self.counts[kind] += 1
+    def lines(self) -> list[str]:
+        return list(self._lines)
 
     def note(self, *parts: object) -> None:
         """What is the same whenever the seed is replayed."""
@@ -134,12 +142,6 @@ class World:
         line = f"{self.now:.6f} {line}"
         self._lines.append(line)
         return line
-
-    def lines(self) -> list[str]:
-        return list(self._lines)
-
-    def any_server(self) -> Server:
-        return self.luck.choice(self.servers)
 
     def any_owner(self) -> Owner:
         return self.luck.choice(self.owners)
@@ -154,65 +156,35 @@ class World:
     def new_period(self) -> dict[str, int]:
         """So long that all pings of the run together stay affordable."""
         sweeps = self.luck.uniform(4, 40) * max(1.0, self.options["checks"] / 50)
-        period = max(2, int(self.sweep_seconds * sweeps))
-        return {"period_seconds": min(period, 31_536_000), "grace_seconds": int(period * self.luck.uniform(0, 0.3))}
+        period = min(max(2, int(self.sweep_seconds * sweeps)), 31_536_000)
+        return {"period_seconds": period, "grace_seconds": int(period * self.luck.uniform(0, 0.3))}
 
     def new_repeat(self) -> int | None:
         """Of the time between two reminders; most checks have none, so that no key uses up its posts."""
         seconds = self.sweep_seconds * self.luck.uniform(1, 30) * max(1.0, self.options["checks"] / 50)
         return None if self.luck.random() < 0.6 else min(2_592_000, max(300, int(seconds)))
 
-    def cut(self) -> None:
-        """Power is lost, and comes back: all processes die, and the monotonic clock starts anew."""
-        processes = [server.process for server in self.servers if server.process is not None]
+    def cut(self) -> bool:
+        """Power is lost, and comes back: the process dies, and the monotonic clock starts again. Whether it ran."""
         self.witness.close()
-        for server in self.servers:
-            server.crash(is_power_cut=True)
-        self.disk.cut(processes)
-        self.machine.boot()
-        self.look()
+        has_run = self.server.crash(is_power_cut=True)
+        self.scheduler.boot()
+        return has_run
 
     def look(self, is_disturbed: bool = False) -> None:
-        """Note whether anybody listens, and whether all is well, as of now."""
-        listening = [server for server in self.servers if server.is_listening]
-        blocks = any(
-            connection.in_transaction
-            for server in self.servers
-            if server.process is not None and server.process.frozen is not None
-            for connection in server.process.connections
-        )
-        is_unheard = not listening or self.machine.is_asleep
-        is_silent = is_unheard or self.disk.trouble is not None or blocks
+        """Note whether the server listens, and whether all is well, as of now."""
+        is_unheard = not self.server.is_listening or self.scheduler.is_asleep
+        is_silent = is_unheard or self.disk.trouble is not None
         if is_silent and self._silent_since is None:
             self._silent_since = self.now
         elif not is_silent and self._silent_since is not None:
             silent = Trouble(self._silent_since, self.now, silent=self.now - self._silent_since)
             self._silent_since = None
             self.model.troubles.add(silent)
-        is_calm = not is_silent and len(listening) == len(self.servers) and self.disk.pace == BRIEF
-        if not is_calm:
+        if is_silent or self.disk.pace != BRIEF:
             self.model.calm_since = float("inf")
         elif is_disturbed or self.model.calm_since == float("inf"):
             self.model.calm_since = self.now
-
-    def _server(self, name: str) -> Server:
-        server = Server(name, self.scheduler, self.disk, self.luck, self._service)
-        server.restart_seconds = (0.5, self.luck.choice((5.0, 4 * self.sweep_seconds)))
-        server.changed = lambda: self._changed(server)
-        return server
-
-    def _changed(self, server: Server) -> None:
-        self.look()
-
-    def _service(self, front: Front) -> Any:
-        config = Config(
-            data=self.disk.folder,
-            base_url="https://beats.example",
-            sweep_seconds=self.sweep_seconds,
-            register_per_minute=10**6,
-            tiers={"free": Tier(max_checks=None)},
-        )
-        return service.Service(config, front, front, clock=self.machine.wall)  # type: ignore[arg-type]
 
     def _watched(self, look: Callable[..., None]) -> Callable[..., None]:
         """What finds a violation in one of the product's threads, which may take it for any failure and go on."""
@@ -221,13 +193,16 @@ class World:
             try:
                 look(*arguments)
             except Exception as violation:
-                self.scheduler.failure = self.scheduler.failure or violation
+                self.scheduler.fail(violation)
                 raise
 
         return watched
 
+    def _committed(self, connection: Connection) -> None:
+        self.witness.committed(self.scheduler.own_thread().process.name, connection)
+
     def _began(self, alert_id: str, url: str) -> None:
-        self.count("posts")
+        self.counts["posts"] += 1
         self.deliverer = self.scheduler.own_thread().process.name
         self.note("post", alert_id, url)
         self.model.began(alert_id, self.now, urlsplit(url).hostname or "")
@@ -236,8 +211,7 @@ class World:
             self.scheduler.after(self.luck.uniform(0, 0.2), job.owner.move_now, job)
 
     def _met(self, alert_id: str, url: str, does: str) -> None:
-        self.count(f"posts that met a receiver that {does}" if does != "takes" else "posts that were taken")
-        self.model.met(alert_id, urlsplit(url).hostname, does in STEADY)
+        self.model.met(alert_id, urlsplit(url).hostname or "", does in STEADY)
 
     def _received(self, alert_id: str, url: str, does: str, outages: int) -> None:
         alert = self.model.alerts[alert_id]
@@ -252,20 +226,54 @@ class World:
     def _audit_later(self) -> None:
         def audit() -> None:
             if self.now > self.model.calm_since:
-                self.count("audits")
                 self.witness.audit(self.deliverer)
             self._audit_later()
 
         self.scheduler.after(self.luck.uniform(5, 25) * self.sweep_seconds, audit)
 
-    def _end(self) -> None:
-        self.witness.close()
-        for server in self.servers:
-            server.is_wanted = False
-            server.crash()
-        shutil.rmtree(self._parent, ignore_errors=True)
+
+def _replace_parts(world: World) -> None:
+    """What of the service is another one in each world: cards, the network, signals, and how often it looks."""
+    for name in ("Store", "Painter", "CardRoutes", "DescriptionRoutes", "DocRoutes", "PageRoutes"):
+        setattr(service, name, Nothing)
+
+    def server(front: Any, router: object, *_: object, **__: object) -> Any:
+        front.router = router
+        return front
+
+    def on_stop_signals(handler: Callable[..., None]) -> None:
+        world.scheduler.own_thread().process.stop = lambda: handler(15, None)
+
+    replaced: dict[str, Any] = {
+        "new_sender": lambda *_: world.network,
+        "HttpServer": server,
+        "on_stop_signals": on_stop_signals,
+        "wake_on_signals": lambda _: None,
+        "Delivery": partial(delivery.Delivery, poll_seconds=world.poll_seconds),
+        "Tidy": partial(tidy.Tidy, poll_seconds=world.poll_seconds),
+        "shares": lambda: Shares(senders=world.options["senders"]),
+    }
+    for name, part in replaced.items():
+        assert hasattr(service, name), name
+        setattr(service, name, part)
+    delivery.REPAIR_SECONDS = max(600.0, 10 * world.poll_seconds)
+    sweep.POLL_SECONDS = tidy.POLL_SECONDS = world.poll_seconds  # type: ignore[misc]
+    logging.getLogger("cardbeat").setLevel(logging.WARNING)
+    logging.getLogger().handlers = [_Log(world)]
 
 
-def _memory() -> str | None:
-    """A folder in memory, where there is one: what the simulated disk keeps need not outlive the run."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+class _Log(logging.Handler):
+    """Keeps the lines; a failure that the product did not expect ends the run."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        current = self._world.scheduler.current
+        if current is not None and current.process.is_dead:
+            return
+        self._world.show(record.getMessage())
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, Refusal):
+            self._world.scheduler.fail(error)
