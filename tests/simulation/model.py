@@ -84,6 +84,20 @@ class Known:
     is_clock_of_snooze: bool = False
     """Whether a snooze may have started its clock."""
 
+    @property
+    def unsure_changes(self) -> int:
+        """Those of which its owner has no answer."""
+        return self.asked_changes + self.lost_changes
+
+    def is_snoozed(self, moment: float) -> bool:
+        """Whether it surely was at that moment."""
+        if self.asked_snoozes:
+            return False
+        return self.snoozed_at < moment < self.snoozed_until - 3 * JITTER_SECONDS
+
+    def may_be_snoozed(self, moment: float) -> bool:
+        return self.asked_snoozes > 0 or moment <= self.snoozed_until_most + JITTER_SECONDS
+
 
 @dataclass(slots=True)
 class Told:
@@ -94,12 +108,8 @@ class Told:
     check_id: str
     type: str
     ping_count: int
-    outage: int | None
-    created_at: int
-    """By the wall clock, and when it is told first of all that it tells."""
     decided_at: float
     recorded_at: float
-    recorded_by: str
     due_at: float
     posted_at: float = 0.0
     asked_seconds: int = 0
@@ -168,8 +178,10 @@ class Model:
     def answered_ping(self, check: Known, sent_at: float, now: float, status: int) -> None:
         if status == 200:
             check.pings += 1
-            check.sent_at, check.told_at, check.is_blurred, check.is_failing = sent_at, now, False, False
-            check.is_clock_of_snooze &= check.asked_snoozes > 0 or sent_at <= check.snoozed_until_most + JITTER_SECONDS
+            check.sent_at = sent_at
+            check.told_at = now
+            check.is_blurred = check.is_failing = False
+            check.is_clock_of_snooze &= check.may_be_snoozed(sent_at)
             self.require(check.gone_at is None or sent_at <= check.gone_at, "a deleted check took a ping", check)
         elif status == 404:
             self.require(check.may_be_gone, "a check is unknown that nobody has deleted", check)
@@ -185,8 +197,7 @@ class Model:
             self.answered_ping(check, sent_at, now, status)
         else:
             # During a snooze it is noted, and the check stays on time.
-            may_be_snoozed = check.asked_snoozes > 0 or sent_at <= check.snoozed_until_most + JITTER_SECONDS
-            check.is_failing |= not may_be_snoozed
+            check.is_failing |= not check.may_be_snoozed(sent_at)
             self.require(check.gone_at is None or sent_at <= check.gone_at, "a deleted check took a failure", check)
 
     def unanswered(self, sent_at: float, about: object) -> None:
@@ -196,7 +207,7 @@ class Model:
         """Made; its owner knew of so many changes `before` it was asked for. Later ones may be answered first."""
         check.changes += 1
         since = check.changes - before - 1
-        self.require_between(version, 2 + before, since + check.lost_changes + check.asked_changes, "version", check)
+        self.require_between(version, 2 + before, since + check.unsure_changes, "version", check)
 
     def asks_repeat(self, check: Known, repeats: set[int | None]) -> None:
         """It may have each of these from now on."""
@@ -207,7 +218,8 @@ class Model:
 
     def asks_snooze(self, check: Known) -> None:
         check.asked_snoozes += 1
-        check.is_clock_of_snooze, check.touched_at = True, inf
+        check.is_clock_of_snooze = True
+        check.touched_at = inf
 
     def answered_snooze(self, check: Known, sent_at: float, now: float, seconds: int | None) -> None:
         """It was snoozed for so many seconds, 0 to end that; None if that is not known."""
@@ -215,29 +227,25 @@ class Model:
         check.touched_at = now
         if seconds is None or now < self.calm_since + self._near:
             # Nor is it known after the clock was set, until that is credited.
-            check.snoozed_until, check.snoozed_until_most = 0.0, inf
+            check.snoozed_until = 0.0
+            check.snoozed_until_most = inf
         else:
-            check.snoozed_at, check.snoozed_until = now, sent_at + seconds
+            check.snoozed_at = now
+            check.snoozed_until = sent_at + seconds
             check.snoozed_until_most = now + seconds
-
-    @staticmethod
-    def _is_snoozed(check: Known | None, moment: float) -> bool:
-        """Whether it surely was at that moment."""
-        if check is None or check.asked_snoozes:
-            return False
-        return check.snoozed_at < moment < check.snoozed_until - 3 * JITTER_SECONDS
 
     def _require_calm_service(self, sent_at: float, sentence: str, about: object) -> None:
         self.require(sent_at < self.calm_since + MARGIN, sentence, about)
 
     # What commits record.
 
-    def changed(self, rows: int, process: str) -> None:
-        self.require(rows <= MOST_ROWS, f"a transaction changes {rows} rows at once", process)
+    def changed(self, rows: int) -> None:
+        self.require(rows <= MOST_ROWS, f"a transaction changes {rows} rows at once", MOST_ROWS)
 
     def recorded(self, alert: Told) -> None:
         """Every outage is told once: of one outage, between two pings, there is one alert of each kind."""
-        self.alerts[alert.id] = self.open[alert.seq] = alert
+        self.alerts[alert.id] = alert
+        self.open[alert.seq] = alert
         if alert.type == "check.test":
             # Who asks for one wants to see now what becomes of those that wait.
             for other in self._waiting(alert.check_id):
@@ -245,8 +253,9 @@ class Model:
                     other.not_before = 0.0
             return
         check = self.checks.get(alert.check_id)
-        is_snoozed = alert.type != "check.recovered" and self._is_snoozed(check, alert.decided_at)
-        self.require(not is_snoozed, "an alert of a snoozed check is recorded", (alert, check))
+        if check is not None and alert.type != "check.recovered":
+            is_snoozed = check.is_snoozed(alert.decided_at)
+            self.require(not is_snoozed, "an alert of a snoozed check is recorded", (alert, check))
         if alert.type == "check.reminder":
             self._reminded(alert)
             return
@@ -256,9 +265,6 @@ class Model:
         expected = "check.recovered" if self._last_type.get(alert.check_id) == "check.overdue" else "check.overdue"
         self.require(alert.type == expected, f"{alert.type} follows another one", alert)
         self._last_type[alert.check_id] = alert.type
-        self._turned(alert, check)
-
-    def _turned(self, alert: Told, check: Known | None) -> None:
         if alert.type == "check.overdue":
             self._outage_of[alert.check_id] = Outage(alert.decided_at, set(check.repeats) if check else set())
         else:
@@ -270,7 +276,8 @@ class Model:
         outage = self._outage_of.get(alert.check_id)
         self.require(outage is not None, "a reminder is recorded of a check that is not overdue", alert)
         assert outage is not None
-        outage.reminders, outage.newest = outage.reminders + 1, alert.id
+        outage.reminders += 1
+        outage.newest = alert.id
         spans = [seconds for seconds in outage.repeats if seconds is not None]
         # A check whose creation is not answered yet is not known.
         self.require(bool(spans) or not outage.repeats, "a reminder is recorded that was not asked for", alert)
@@ -286,7 +293,8 @@ class Model:
         is_newest = self._outages.get((alert.check_id, "check.overdue", alert.ping_count)) == alert.id
         if alert.type != "check.overdue" or alert.posts or waiting < MOST_WAITING or not is_newest:
             return False
-        if self.checks.get(alert.check_id) is None or self.checks[alert.check_id].may_be_gone:
+        check = self.checks.get(alert.check_id)
+        if check is None or check.may_be_gone:
             return False
         self._taken_back[alert.check_id] += 1
         self._last_type[alert.check_id] = "check.recovered"
@@ -335,7 +343,7 @@ class Model:
             check = self.checks.get(alert.check_id)
             # A move that is not answered yet, or never was, may be in the same commit, behind the answer of the URL
             # before.
-            moves = check is not None and check.asked_changes + check.lost_changes > 0
+            moves = check is not None and check.unsure_changes > 0
             is_gone = url in alert.gone_from or (moves and bool(alert.gone_from))
             age = now - alert.recorded_at + alert.aged
             is_old = age > OLDEST_SECONDS - MARGIN
@@ -349,7 +357,7 @@ class Model:
         most = max(1.2 * planned, alert.asked_seconds) + alert.set_back + JITTER_SECONDS
         self.require(wait_seconds <= most, f"an alert is put off for {wait_seconds:.0f} s, not {most:.0f}", alert)
         check = self.checks.get(alert.check_id)
-        is_moved = check is None or check.asked_changes + check.lost_changes > 0 or check.moved_at >= alert.posted_at
+        is_moved = check is None or check.unsure_changes or check.moved_at >= alert.posted_at
         # A clock that was set just before may take the wait back with its credit, and another process may have posted.
         is_plain = not is_moved and alert.posted_at > self.calm_since + self._near
         alert.not_before = alert.posted_at + max(planned, alert.asked_seconds) if is_plain else 0.0
@@ -408,11 +416,12 @@ class Model:
         self.require(alert is not None, "an alert goes out that is not recorded", alert_id)
         self.require(not alert.is_finished, "an alert goes out again that is finished", alert)
         check = self.checks.get(alert.check_id)
-        may_have_moved = check is not None and check.asked_changes + check.lost_changes > 0
+        may_have_moved = check is not None and check.unsure_changes > 0
         early = alert.not_before - now
         is_early = early > JITTER_SECONDS and not may_have_moved
         self.require(not is_early, f"an alert is tried again {early:.0f} s too early", alert)
-        alert.posts, alert.set_back, alert.set_forward = alert.posts + 1, 0.0, 0.0
+        alert.posts += 1
+        alert.set_back = alert.set_forward = 0.0
         alert.asked_seconds = 0
         self._require_turn(alert, check, now)
         if alert.posts == 1:
@@ -432,7 +441,7 @@ class Model:
                 now > self._recovered_at[alert.check_id] + PING_SECONDS
             )
             self.require(not is_late, "a reminder goes out after the recovery", alert)
-            is_snoozed = self._is_snoozed(check, now - PING_SECONDS)
+            is_snoozed = check is not None and check.is_snoozed(now - PING_SECONDS)
             self.require(not is_snoozed, "a reminder of a snoozed check goes out", alert)
         is_test = alert.type == "check.test"
         for other in self.open.values():
@@ -482,7 +491,7 @@ class Model:
         is_told = self.is_told(check.id)
         self.require(is_told == (row["status"] == "overdue"), "the last alert tells another status", (check, dict(row)))
         self.require_between(
-            row["version"], 1 + check.changes, check.lost_changes + check.asked_changes, "version", check
+            row["version"], 1 + check.changes, check.unsure_changes, "version", check
         )
         self.require_between(row["ping_count"], check.pings, check.lost_pings + check.asked_pings, "ping_count", check)
         if check.is_failing and not (check.is_blurred or check.under_way or check.asked_pings):
@@ -515,7 +524,7 @@ class Model:
         about = (check, dict(row), until)
         if check.asked_snoozes:
             return
-        if self._is_snoozed(check, now):
+        if check.is_snoozed(now):
             # Each jump of the clock rounds.
             self.require(until >= check.snoozed_until - 3 * JITTER_SECONDS, "a snooze is forgotten", about)
         if until > now:
@@ -524,7 +533,7 @@ class Model:
             is_due = row["status"] == "overdue" and check.repeats != {None}
             self.require(is_due == (row["remind_at"] is not None), "a reminder is due, or none", about)
 
-    def require_in_time(self, now: float, deliverer: str | None, host_of: dict[str, str | None]) -> None:
+    def require_in_time(self, now: float, host_of: dict[str, str | None]) -> None:
         """Nobody is starved: each alert goes out within its time while nothing is wrong.
 
         To a receiver that answers at once, however many wait for others that do not. `host_of` has the host of each
@@ -545,8 +554,6 @@ class Model:
             late = now - max(alert.due_at, self.calm_since)
             is_steady = check is not None and (check.key, host) in self._steady
             allowed = MARGIN + (0.0 if is_steady else HANG_SECONDS * at_host[host])
-            if alert.recorded_by != deliverer:
-                allowed += self.poll_seconds
             key = None if check is None else check.key
             is_full = self._posts_of_key(key, now) >= MOST_OF_KEY - 1
             if is_full or self._posts(host or "", now) >= MOST_TO_HOST - 1:

@@ -15,7 +15,7 @@ SAMPLE = 60
 SAMPLE_OF_GONE = 10
 """As many are looked for that should be there no more."""
 
-_NEW = "SELECT id, seq, check_id, type, ping_count, outage, created_at FROM alerts WHERE seq > ? ORDER BY seq"
+_NEW = "SELECT id, seq, check_id, type, ping_count FROM alerts WHERE seq > ? ORDER BY seq"
 _PENDING = "SELECT seq, check_id, type, outage, outages, attempts, next_attempt_at FROM alerts WHERE state = 'pending'"
 _UNTOLD = (
     "SELECT id, outage FROM checks WHERE status = 'overdue' AND webhook_url IS NOT NULL AND NOT EXISTS (SELECT 1"
@@ -39,23 +39,23 @@ class Witness:
             self._connection.close()
             self._connection = None
 
-    def committed(self, process: str, connection: Connection) -> None:
-        self._model.changed(connection.changed_rows - connection.created_rows, process)
+    def committed(self, connection: Connection) -> None:
+        self._model.changed(connection.changed_rows - connection.created_rows)
         if connection.has_alerts:
-            self._compare_alerts(process, connection.began_at)
+            self._compare_alerts(connection.began_at)
         if connection.has_outages:
             self._require_told()
 
-    def audit(self, deliverer: str | None) -> None:
+    def audit(self) -> None:
         """Look at everything that is due, and at some of the checks."""
         now = self._world.now
-        self._compare_alerts("nobody", now)
+        self._compare_alerts(now)
         self._require_told()
         rows = self._rows(
             "SELECT id, webhook_url FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE state = 'pending')"
         )
         hosts = {check_id: urlsplit(url or "").hostname for check_id, url in rows}
-        self._model.require_in_time(now, deliverer, hosts)
+        self._model.require_in_time(now, hosts)
         self._require_swept(now)
         self._require_removed(now)
         known = self._model.checks.values()
@@ -77,12 +77,12 @@ class Witness:
             self._connection.row_factory = sqlite3.Row
         return self._connection.execute(sql, parameters).fetchall()
 
-    def _compare_alerts(self, recorded_by: str, decided_at: float) -> None:
+    def _compare_alerts(self, decided_at: float) -> None:
         now, wall = self._world.now, self._world.scheduler.wall()
         for row in self._rows(_NEW, (self._last_seq,)):
             self._last_seq = row["seq"]
             self._world.counts[row["type"]] += 1
-            self._model.recorded(Told(*row, decided_at, now, recorded_by, now))
+            self._model.recorded(Told(*row, decided_at, now, now))
         pending = {row["seq"]: row for row in self._rows(_PENDING)}
         self._compare_pending(pending, now, wall)
         waiting = [(row["check_id"], row["type"]) for row in pending.values() if row["outage"] is not None]

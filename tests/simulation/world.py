@@ -19,7 +19,7 @@ from cardbeat.heartbeat import sweep, tidy
 from cardbeat.heartbeat.alerts import delivery
 from cardbeat.host.descriptors import Shares
 from tests.simulation import disk, threads
-from tests.simulation.disk import BRIEF, Connection, Disk
+from tests.simulation.disk import BRIEF, Disk
 from tests.simulation.faults import Faults
 from tests.simulation.model import Model
 from tests.simulation.network import ASKED_SECONDS, STEADY, Network
@@ -74,7 +74,6 @@ class World:
         self.owners: list[Owner] = []
         self.jobs: dict[str, Job] = {}
         """By the ids of their checks."""
-        self.deliverer: str | None = None
         self._hash = hashlib.blake2b(digest_size=8)
         self._lines: deque[str] = deque(maxlen=LINES)
         self._silent_since: float | None = 0.0
@@ -87,7 +86,7 @@ class World:
         self._parent = tempfile.mkdtemp(prefix="cardbeat-", dir=MEMORY if MEMORY.is_dir() else None)
         self.disk = disk.DISK = Disk(Path(self._parent, "data"), self.luck)
         self.witness = Witness(self)
-        self.disk.committed = self._watched(self._committed)
+        self.disk.committed = self._watched(self.witness.committed)
         self.network = Network(self.luck, HOSTS)
         self.network.began = self._watched(self._began)
         self.network.met = self._watched(self._met)
@@ -198,12 +197,8 @@ class World:
 
         return watched
 
-    def _committed(self, connection: Connection) -> None:
-        self.witness.committed(self.scheduler.own_thread().process.name, connection)
-
     def _began(self, alert_id: str, url: str) -> None:
         self.counts["posts"] += 1
-        self.deliverer = self.scheduler.own_thread().process.name
         self.note("post", alert_id, url)
         self.model.began(alert_id, self.now, urlsplit(url).hostname or "")
         job = self.jobs.get(self.model.alerts[alert_id].check_id)
@@ -226,7 +221,7 @@ class World:
     def _audit_later(self) -> None:
         def audit() -> None:
             if self.now > self.model.calm_since:
-                self.witness.audit(self.deliverer)
+                self.witness.audit()
             self._audit_later()
 
         self.scheduler.after(self.luck.uniform(5, 25) * self.sweep_seconds, audit)
@@ -234,8 +229,6 @@ class World:
 
 def _replace_parts(world: World) -> None:
     """What of the service is another one in each world: cards, the network, signals, and how often it looks."""
-    for name in ("Store", "Painter", "CardRoutes", "DescriptionRoutes", "DocRoutes", "PageRoutes"):
-        setattr(service, name, Nothing)
 
     def server(front: Any, router: object, *_: object, **__: object) -> Any:
         front.router = router
@@ -244,7 +237,8 @@ def _replace_parts(world: World) -> None:
     def on_stop_signals(handler: Callable[..., None]) -> None:
         world.scheduler.own_thread().process.stop = lambda: handler(15, None)
 
-    replaced: dict[str, Any] = {
+    replaced: dict[str, Any] = dict.fromkeys(("Store", "Painter", "CardRoutes", "PageRoutes"), Nothing)
+    replaced |= {
         "new_sender": lambda *_: world.network,
         "HttpServer": server,
         "on_stop_signals": on_stop_signals,
