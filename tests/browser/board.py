@@ -1,6 +1,28 @@
-"""The dashboard as a test drives it."""
+"""The dashboard as a test drives it, and the server as a program calls it."""
+
+import json
+from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
+
+from tests.client import Listening, ask, checks_key
+
+
+class Api:
+    def __init__(self, server: Listening) -> None:
+        self.server = server
+
+    def __call__(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
+        answer = ask(self.server, method, f"/{path}", body, key)
+        assert answer.status < 400, answer.body
+        return json.loads(answer.body or b"{}")
+
+    def checks_key(self) -> str:
+        return checks_key(self.server)
+
+    def check(self, key: str, name: str = "Nightly backup", **fields: Any) -> Any:
+        body = {"name": name, "period_seconds": 3600, "grace_seconds": 60, **fields}
+        return self("POST", "checks", body, key)["check"]
 
 
 def sign_in(page: Page, key: str, *, remember: bool = False) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from tests import interfaces
 from tests.artifact import Running, starter
-from tests.browser.api import Api
+from tests.browser.board import Api, sign_in
 
 ARGUMENTS = [
     "--headless",
@@ -46,16 +46,14 @@ def open_tab(browser) -> Iterator:
     contexts = []
     problems = []
 
+    def note(problem: str, is_one: bool = True) -> None:
+        if is_one:
+            problems.append(problem)
+
     def watch(page: Page) -> None:
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on(
-            "console",
-            lambda message: problems.append(message.text) if is_problem(message) else None,
-        )
-        page.on(
-            "requestfailed",
-            lambda request: problems.append(request.url) if is_failure(request) else None,
-        )
+        page.on("pageerror", lambda error: note(str(error)))
+        page.on("console", lambda message: note(message.text, is_problem(message)))
+        page.on("requestfailed", lambda request: note(request.url, is_failure(request)))
 
     def open_one(url: str, **options) -> Page:
         options.setdefault("viewport", {"width": 1280, "height": 900})
@@ -77,11 +75,9 @@ def open_tab(browser) -> Iterator:
 
 def is_problem(message) -> bool:
     """Chromium logs every answer from 400 on by itself; a refusal that the page explains is no defect of the page."""
-    refused = (
-        message.text.startswith("Failed to load resource")
-        and "/pages/" not in message.location["url"]
-    )
-    return message.type in ("error", "warning") and not refused
+    if message.text.startswith("Failed to load resource"):
+        return "/pages/" in message.location["url"]
+    return message.type in ("error", "warning")
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +89,34 @@ def server(python, pyz, tmp_path_factory) -> Iterator[Running]:
         )
 
 
+@pytest.fixture(scope="module")
+def run(browser, server):
+    """Evaluates an expression with one of the scripts at hand as `m`, in a browser whose time zone is UTC."""
+    page = browser.new_page(timezone_id="UTC")
+    page.goto(server.url)
+    yield lambda script, expression: page.evaluate(
+        f"import('./pages/{script}').then((m) => {expression})"
+    )
+    page.close()
+
+
 @pytest.fixture
 def api(server) -> Api:
     return Api(server)
+
+
+@pytest.fixture
+def key(api) -> str:
+    return api.checks_key()
+
+
+@pytest.fixture
+def dashboard(server, open_tab):
+    """Opens the dashboard with a key, at a link or without one."""
+
+    def open_with(key: str, link: str = "", *, remember: bool = False, **options) -> Page:
+        page = open_tab(link or f"{server.url}/dashboard", **options)
+        sign_in(page, key, remember=remember)
+        return page
+
+    return open_with

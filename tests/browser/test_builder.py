@@ -7,7 +7,7 @@ import linkpreview
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.api import Api
+from tests.browser.board import Api
 
 TEXTS = ("Title", "Description", "Author", "Tag", "Domain")
 HOSTILE = """Tom & "Jerry's" + 100 % #1 東京 <img src=x onerror="window.hacked = 1"> </title>"""
@@ -92,11 +92,8 @@ def test_an_open_graph_reader_finds_the_card_in_the_copied_head(page):
     type_title(page, HOSTILE)
     html = f"<!doctype html><html>{copied(page, 'Whole head')}<body></body></html>"
     found = linkpreview.link_preview("https://blog.example.com/post", html)
-    assert (found.title, found.description, found.site_name) == (
-        HOSTILE,
-        "What it says",
-        "blog.example.com",
-    )
+    told = (found.title, found.description, found.site_name)
+    assert told == (HOSTILE, "What it says", "blog.example.com")
     with urllib.request.urlopen(found.absolute_image, timeout=10) as image:
         assert image.headers["X-Cache"] == "HIT"
         assert image.read(8) == b"\x89PNG\r\n\x1a\n"
@@ -154,17 +151,11 @@ def test_the_card_of_a_link_is_drawn_only_when_the_visitor_asks(page):
 
 def test_a_recipe_holds_what_is_chosen_and_nothing_that_is_typed_or_an_example(server, page):
     get_key(page, "Of one page")
-    examples = [
-        page.get_by_label(label).get_attribute("placeholder").removeprefix("e.g. ")
-        for label in TEXTS
-    ]
     page.get_by_role("radio", name="Article dark").check()
-    for what in page.locator("input[name=form]").evaluate_all(
-        "them => them.map(it => it.parentNode.textContent)"
-    ):
-        text = copied(page, what)
-        assert [example for example in examples if example in text] == []
     text = copied(page, "Hugo")
+    for label in TEXTS:
+        example = page.get_by_label(label).get_attribute("placeholder").removeprefix("e.g. ")
+        assert example not in text
     expect(page.get_by_text("Save it as layouts/partials/card.html, and put")).to_be_visible()
     assert f'content="{server.url}/og?{{{{ $query }}}}&amp;template=article&amp;key=sk_' in text
     assert "Of one page" not in text
@@ -173,8 +164,7 @@ def test_a_recipe_holds_what_is_chosen_and_nothing_that_is_typed_or_an_example(s
 def test_a_closed_registration_is_explained_and_a_given_key_works(start, open_tab):
     open_server = start()
     key = Api(open_server)("POST", "register")["key"]
-    open_server.process.kill()
-    open_server.process.wait(15)
+    open_server.kill()
     page = open_tab(start("--registration", "closed").url)
     page.get_by_label("Title").fill("A title")
     page.get_by_role("button", name=GET_KEY).click()
@@ -191,18 +181,13 @@ def test_a_card_that_must_wait_is_asked_for_again(page):
     get_key(page)
     page.clock.install()
     busy = {"status": 429, "headers": {"Retry-After": "40"}, "json": {"error": "One too many."}}
-    ways = {
-        "One too many.": (lambda route: route.fulfill(**busy), 40),
-        "The server does not answer.": (lambda route: route.abort(), 5),
-    }
-    for words, (answer, seconds) in ways.items():
-        page.route("**/og?*", answer)
-        page.get_by_label("Title").fill(words)
-        page.clock.run_for(1000)
-        expect(page.get_by_text(f"{words} Trying again in {seconds} s.")).to_be_visible()
-        page.unroute("**/og?*")
-        page.clock.run_for(1000 * seconds)
-        expect_drawn(page)
+    page.route("**/og?*", lambda route: route.fulfill(**busy))
+    page.get_by_label("Title").fill("Another")
+    page.clock.run_for(1000)
+    expect(page.get_by_text("One too many. Trying again in 40 s.")).to_be_visible()
+    page.unroute("**/og?*")
+    page.clock.run_for(40_000)
+    expect_drawn(page)
 
 
 def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(api, page):

@@ -1,14 +1,12 @@
 """The dashboard: from nothing to a watched job, and what it shows of many."""
 
 import re
-import subprocess
+from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.artifact import Running, free_port
-from tests.browser.api import Api
-from tests.browser.board import edit, fill_check, open_row, refresh, row, sign_in
+from tests.artifact import Running, shell
+from tests.browser.board import Api, edit, fill_check, open_row, refresh, row, sign_in
 from tests.receiver import Receiver, answer
 from tests.support import wait_until
 
@@ -17,36 +15,13 @@ SOON = {"period_seconds": 1, "grace_seconds": 0}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 TOP = "(node) => node.getBoundingClientRect().top"
 BOTTOM = "(node) => node.getBoundingClientRect().bottom"
-COLOUR = "(node) => getComputedStyle(node).color"
-
-
-@pytest.fixture
-def key(api) -> str:
-    return api.checks_key()
-
-
-@pytest.fixture
-def dashboard(server, open_tab):
-    """Opens the dashboard with a key, at a link or without one."""
-
-    def open_with(key: str, link: str = "", **options) -> Page:
-        page = open_tab(link or f"{server.url}/dashboard", **options)
-        sign_in(page, key)
-        return page
-
-    return open_with
 
 
 def save(page: Page, name: str = "Save") -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
-def run(line: str, **variables: str) -> None:
-    environment = {"PATH": "/usr/bin:/bin", **variables}
-    subprocess.run(["bash", "-c", line], env=environment, check=True, timeout=30)
-
-
-def test_from_nothing_to_a_watched_job_and_back(server, open_tab):
+def test_from_nothing_to_a_watched_job_and_back(server, open_tab, tmp_path):
     page = open_tab(f"{server.url}/dashboard")
     expect(page.locator("#example li")).to_have_count(3)
     page.get_by_label("E-mail address").fill("ops@example.com")
@@ -55,15 +30,15 @@ def test_from_nothing_to_a_watched_job_and_back(server, open_tab):
     value = page.locator("#new-key").inner_text()
     page.get_by_role("button", name="I have saved both").click()
     expect(page.locator("#ghost li")).to_have_count(1)
-    run(page.locator("#create-curl").inner_text(), CHECKS_KEY=value)
+    shell(page.locator("#create-curl").inner_text(), tmp_path, CHECKS_KEY=value)
     refresh(page)
     open_row(page, "Nightly backup").get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Create your first check").click()
-    watch_a_job(page, server)
+    watch_a_job(page, server, tmp_path)
 
 
-def watch_a_job(page: Page, server: Running) -> None:
+def watch_a_job(page: Page, server: Running, folder: Path) -> None:
     with Receiver() as receiver:
         fill_check(page, "Nightly sync", every=1, late=1, unit="seconds", webhook=receiver.url)
         expect(page.get_by_text("Overdue after 2 seconds without a ping.")).to_be_visible()
@@ -78,11 +53,10 @@ def watch_a_job(page: Page, server: Running) -> None:
         expect(check).to_contain_text("Overdue")
         expect(page).to_have_title("(1) Checks · cardbeat")
         expect(check.get_by_role("row")).to_contain_text(["Alert", "Overdue", "Test"])
-        run(crontab[10:].replace("/path/to/job", "true"))
+        shell(crontab[10:].replace("/path/to/job", "true"), folder)
         refresh(page)
-        expect(
-            page.get_by_role("status").filter(has_text="Nightly sync has recovered.")
-        ).to_be_attached()
+        told = page.get_by_role("status").filter(has_text="Nightly sync has recovered.")
+        expect(told).to_be_attached()
         expect(check.get_by_role("row")).to_contain_text(["Alert", "Recovered", "Overdue", "Test"])
 
 
@@ -94,15 +68,14 @@ def test_a_test_alert_says_what_the_receiver_answered(api, key, dashboard):
         page.get_by_role("button", name="Create and send a test alert").click()
         check = row(page, "Job")
         note = check.get_by_role("status")
+        expect(check.locator("summary")).to_contain_text("to 127.0.0.1:")
         expect(note).to_have_text("The test alert did not arrive: no such webhook (404).")
         expect(check.locator("summary")).to_contain_text("don't arrive: no such webhook (404)")
         expect(page.locator("#summary")).to_have_text(
             "1 check's alerts don't arrive · 1 waiting · 1 in all"
         )
-        refused = note.evaluate(COLOUR)
         check.get_by_role("button", name="Send a test alert").click()
         expect(note).to_contain_text("The test alert arrived")
-        assert note.evaluate(COLOUR) != refused
 
 
 def test_two_that_edit_one_check_lose_nothing(api, key, dashboard):
@@ -133,23 +106,18 @@ def test_all_wrong_fields_are_told_at_once_in_the_words_of_their_labels(api, key
     for label, sentence in (
         ("Name", "“Name” must have 1 to 100 characters, not counting spaces around it."),
         ("Runs every", "“Runs every” must be a whole number, 1 second to 365 days."),
-        (
-            "Remind every",
-            re.compile("“Remind every” must be a whole number, 5 minutes to 30 days."),
-        ),
-        ("Webhook", re.compile("Give an absolute URL that begins with http:// or https://")),
+        ("Remind every", "“Remind every” must be a whole number, 5 minutes to 30 days."),
+        ("Webhook", "Give an absolute URL that begins with http:// or https://"),
     ):
-        expect(page.get_by_label(label, exact=label == "Name")).to_have_accessible_description(
-            sentence
-        )
+        field = page.get_by_label(label, exact=label == "Name")
+        expect(field).to_have_accessible_description(re.compile(sentence))
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     fill_check(page, "Job", every=2, late=1, unit="minutes")
     page.get_by_label("Remind every").fill("3")
     page.get_by_label("Unit of the reminders").select_option("hours")
     save(page, "Create")
-    expect(row(page, "Job")).to_contain_text(
-        "Every 2 minutes, may be 1 minute late; reminds every 3 hours"
-    )
+    told = "Every 2 minutes, may be 1 minute late; reminds every 3 hours"
+    expect(row(page, "Job")).to_contain_text(told)
 
 
 def test_what_is_typed_survives_refreshes_and_the_focus_is_never_lost(api, key, dashboard):
@@ -182,74 +150,39 @@ def test_the_page_says_when_the_server_is_gone_and_when_it_is_back(start, open_t
     page = open_tab(f"{server.url}/dashboard")
     sign_in(page, key)
     expect(row(page, "Nightly backup")).to_be_visible()
-    server.process.kill()
-    server.process.wait(15)
+    server.kill()
     refresh(page)
-    expect(
-        page.get_by_role("alert").filter(has_text="The server does not answer. What you see is")
-    ).to_be_visible()
+    gone = page.get_by_role("alert").filter(has_text="The server does not answer. What you see is")
+    expect(gone).to_be_visible()
     start(port=server.port)
     refresh(page)
-    expect(page.get_by_text("The server does not answer.")).to_be_hidden()
+    expect(gone).to_be_hidden()
 
 
-def test_a_row_names_a_receiver_that_differs_and_says_why_alerts_do_not_arrive(api, key, dashboard):
-    urls = [f"http://127.0.0.1:{free_port()}/hook", "https://ntfy.sh/a", "https://ntfy.sh/b", None]
-    check, *_ = [
-        api.check(key, f"Job {number}", webhook_url=url) for number, url in enumerate(urls)
-    ]
-    page = dashboard(key)
-    texts = page.locator("#checks summary .delivery")
-    expect(texts).to_have_text([re.compile("to 127.0.0.1:[0-9]+"), "", "", "no webhook"])
-    api("POST", f"checks/{check['id']}/test-alert", key=key)
-    wait_until(
-        lambda: api("GET", f"checks/{check['id']}", key=key)["check"]["delivery"] == "failing"
-    )
-    refresh(page)
-    expect(texts.first).to_have_text("alerts don't arrive: no answer")
-
-
-def test_checks_stand_in_groups_behind_those_that_need_attention(api, key, dashboard):
-    for name in (
-        "web: certificates",
-        "db2: backup",
-        "db1: vacuum",
-        "db1: backup",
-        "solo: one",
-        "db2: vacuum",
-    ):
+def test_checks_stand_in_groups_by_names_that_are_only_text(api, key, dashboard):
+    names = [f"{MARKUP}: one", f"{MARKUP}: two", MARKUP]
+    for name in reversed(names):
         check = api.check(key, name)
-    api.check(key, "web: logs", **SOON)
     api("GET", f"ping/{check['id']}")
     api("PUT", f"checks/{check['id']}/snooze", {"seconds": 600}, key)
+    api.check(key, "web: logs", **SOON)
     page = dashboard(key)
-    sections = page.locator("#checks").get_by_role("heading", level=2)
-    expect(sections).to_have_text(["Needs attention 1", "db1 2", "db2 2", "web 1", "All others 1"])
-    names = [
-        "web: logs",
-        "db1: backup",
-        "db1: vacuum",
-        "db2: backup",
-        "db2: vacuum",
-        "web: certificates",
-        "solo: one",
-    ]
-    expect(page.locator("#checks").get_by_role("heading", level=3)).to_have_text(names)
-    expect(page.locator("#summary")).to_have_text("1 overdue · 1 snoozed · 5 waiting · 7 in all")
-    expect(page.locator("#summary").locator("b")).to_have_text(["1 overdue"])
-    for kind, count in (("Snoozed", 1), ("On time", 0), ("Waiting", 5)):
+    headings = page.locator("#checks").get_by_role("heading", level=2)
+    expect(headings).to_have_text(["Needs attention 1", f"{MARKUP} 2", "All others 1"])
+    headings = page.locator("#checks").get_by_role("heading", level=3)
+    expect(headings).to_have_text(["web: logs", *names])
+    expect(page.locator("#summary")).to_have_text("1 overdue · 1 snoozed · 2 waiting · 4 in all")
+    for kind, count in (("Snoozed", 1), ("On time", 0), ("Waiting", 2)):
         page.get_by_role("radio", name=f"{kind} {count}").check()
         expect(page.locator("#checks .check")).to_have_count(count)
+    assert page.evaluate("window.hacked") is None
 
 
 def test_fifteen_checks_fit_in_one_screen_and_the_first_in_half_a_phone(api, key, dashboard):
     api.check(key, "Late", **SOON)
-    for name in [
-        f"host{host}: a job with an ordinary name, {job}" for host in range(3) for job in range(4)
-    ]:
+    for number in range(14):
+        name = f"host{number % 3}: a job with an ordinary name, {number}"
         api.check(key, name, period_seconds=86_400, webhook_url="https://ntfy.sh/a")
-    for name in ("Newsletter", "Yearly report"):
-        api.check(key, name)
     page = dashboard(key)
     expect(page.locator("#checks .check")).to_have_count(15)
     expect(page).to_have_title("(1) Checks · cardbeat")
@@ -259,9 +192,8 @@ def test_fifteen_checks_fit_in_one_screen_and_the_first_in_half_a_phone(api, key
     expect(first).to_be_visible()
     assert first.evaluate(TOP) <= 844 / 2
     for shown in (page, phone):
-        expect(row(shown, "a job with an ordinary name, 3").first.locator(".every")).to_have_text(
-            re.compile("1 day$")
-        )
+        every = row(shown, "a job with an ordinary name, 3").locator(".every")
+        expect(every).to_have_text(re.compile("1 day$"))
 
 
 def test_each_way_to_ping_has_a_tab_that_is_kept_for_the_next_check(api, key, dashboard):
@@ -284,20 +216,6 @@ def test_each_way_to_ping_has_a_tab_that_is_kept_for_the_next_check(api, key, da
     expect(kept).to_have_attribute("aria-selected", "true")
 
 
-def test_text_from_checks_is_only_text(api, key, dashboard):
-    for name in (MARKUP, f"{MARKUP}: one", f"{MARKUP}: two"):
-        api.check(key, name, webhook_url="http://127.0.0.1:9/<b>")
-    page = dashboard(key)
-    expect(page.get_by_role("heading", name=f"{MARKUP} 2")).to_be_visible()
-    details = page.get_by_role("listitem").filter(
-        has=page.get_by_role("heading", name=MARKUP, exact=True)
-    )
-    details.locator("summary").click()
-    details.get_by_role("button", name="Delete").click()
-    expect(page.get_by_role("dialog")).to_contain_text(MARKUP)
-    assert page.evaluate("window.hacked") is None
-
-
 def test_an_alerts_link_opens_its_check_also_after_a_sign_in_with_another_key(api, key, dashboard):
     with Receiver() as receiver:
         check = api.check(key, "Late job", webhook_url=receiver.url, **SOON)
@@ -316,23 +234,19 @@ def test_an_alerts_link_opens_its_check_also_after_a_sign_in_with_another_key(ap
         page.goto(link)
 
 
-def test_a_failed_job_is_told_as_one_first_and_above_how_to_ping(api, key, dashboard):
+def test_a_failed_job_is_told_as_one_and_first(api, key, dashboard):
     api.check(key, "Late job", **SOON)
     check = api.check(key)
     page = dashboard(key)
     failed = open_row(page, "Nightly backup")
-    setup, alerts = failed.get_by_role("tablist"), failed.get_by_text("Alerts", exact=True)
     expect(row(page, "Late job")).to_contain_text("Overdue")
-    assert setup.evaluate(TOP) < alerts.evaluate(TOP)
     api("GET", f"ping/{check['id']}")
     api("GET", f"ping/{check['id']}/3")
     refresh(page)
-    expect(page.locator("#checks").get_by_role("heading", level=3)).to_have_text(
-        ["Nightly backup", "Late job"]
-    )
+    headings = page.locator("#checks").get_by_role("heading", level=3)
+    expect(headings).to_have_text(["Nightly backup", "Late job"])
     expect(failed.locator("summary")).to_contain_text("Failed")
     expect(failed).to_contain_text(re.compile(r"The job failed \d+ seconds? ago: \d"))
-    assert setup.evaluate(TOP) > alerts.evaluate(TOP)
     api("GET", f"ping/{check['id']}")
     refresh(page)
     expect(failed.get_by_text("The job failed")).to_be_hidden()

@@ -2,13 +2,13 @@
 
 import json
 import re
-import subprocess
 import sys
 
 import pytest
 
 from cardbeat.heartbeat.alerts.receivers import RECEIVERS
 from cardbeat.heartbeat.alerts.target import parse
+from tests.artifact import ran
 from tests.documentation import blocks
 from tests.unit.heartbeat.alerts.test_receivers import DOCUMENTED, URLS
 
@@ -16,21 +16,9 @@ OTHER_URLS = [url for receiver in DOCUMENTED.values() for url in receiver["other
 NOW = "Date.UTC(2026, 0, 31, 12)"
 
 
-@pytest.fixture(scope="module")
-def run(browser, server):
-    """Evaluates an expression with one of the scripts at hand as `m`."""
-    page = browser.new_page()
-    page.goto(server.url)
-    yield lambda script, expression: page.evaluate(
-        f"import('./pages/{script}').then((m) => {expression})"
-    )
-    page.close()
-
-
 def test_times_and_durations_are_told_in_words(run):
     times = {
         "2026-01-31 12:00:00": "now",
-        "2026-01-31 12:05:00": "in 5 minutes",
         "2026-01-31 11:59:15": "45 seconds ago",
         "2026-01-31 10:31:00": "1 hour ago",
         "2026-02-02 12:00:00": "in 2 days",
@@ -53,16 +41,11 @@ def test_times_and_durations_are_told_in_words(run):
 @pytest.mark.parametrize(
     ("seconds", "schedule"),
     [
-        (1, "* * * * *"),
         (90, "* * * * *"),
-        (300, "*/5 * * * *"),
         (420, "*/6 * * * *"),
-        (2_700, "*/30 * * * *"),
         (3_600, "30 * * * *"),
-        (18_000, "30 */4 * * *"),
         (86_399, "30 */12 * * *"),
         (86_400, "30 2 * * *"),
-        (604_800, "30 2 * * 0"),
         (31_536_000, "30 2 1 * *"),
     ],
 )
@@ -91,20 +74,10 @@ def test_the_documentation_shows_the_crontab_line_of_a_nightly_job(run):
 @pytest.mark.parametrize(
     ("hosts", "reach"),
     [
-        (
-            "localhost cards.localhost localhost. 127.8.0.1 0x7f.1 [::1] [::ffff:127.0.0.1]",
-            [True, True],
-        ),
-        (
-            "10.0.0.1 172.16.0.1 172.31.255.1 192.168.1.1 169.254.0.1 100.64.0.1 0.0.0.0",
-            [False, True],
-        ),
-        ("[fd00::1] [fe80::1] [::] nas cards.local cards.internal nas.home.arpa", [False, True]),
-        (
-            "cards.example.com 172.32.0.1 100.128.0.1 8.8.8.8 10.example.com fd.example.com",
-            [False, False],
-        ),
-        ("[2001:db8::1] [::ffff:8.8.8.8] 127.example.com", [False, False]),
+        ("localhost cards.localhost 127.8.0.1 [::1] [::ffff:127.0.0.1]", [True, True]),
+        ("10.0.0.1 172.31.255.1 192.168.1.1 100.64.0.1 0.0.0.0", [False, True]),
+        ("[fd00::1] [fe80::1] [::] nas cards.local nas.home.arpa", [False, True]),
+        ("cards.example.com 172.32.0.1 8.8.8.8 10.example.com [2001:db8::1]", [False, False]),
     ],
 )
 def test_it_is_known_who_can_fetch_from_a_host(run, hosts, reach):
@@ -130,11 +103,7 @@ def test_a_python_job_pings_unless_it_fails(api, recipe):
     check = api.check(key)
     script = recipe("python", check["ping_url"])
     for job, status in (("dict", 0), ("[].pop", 1)):
-        command = [sys.executable, "-c", f"job = {job}\n{script}"]
-        assert (
-            subprocess.run(command, check=False, capture_output=True, timeout=30).returncode
-            == status
-        )
+        assert ran(sys.executable, "-c", f"job = {job}\n{script}").returncode == status
         assert api("GET", f"checks/{check['id']}", key=key)["check"]["ping_count"] == 1
 
 
@@ -144,18 +113,11 @@ def test_systemd_takes_its_lines_and_a_percent_sign_is_escaped(recipe, tmp_path)
     assert recipe("url") == PING_URL
     unit = tmp_path / "job.service"
     unit.write_text(recipe("systemd") + "\nExecStart=/bin/true\n")
-    command = ["systemd-analyze", "verify", unit]
-    verified = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
-    assert "job.service:" not in verified.stderr
+    assert "job.service:" not in ran("systemd-analyze", "verify", unit).stderr
 
 
 def test_what_stands_before_a_colon_and_a_space_names_a_group(run):
-    names = {
-        "db1: backup": ["db1", "backup"],
-        "a: b: c": ["a", "b: c"],
-        "10:30 job": ["", "10:30 job"],
-        ": x": ["", ": x"],
-    }
+    names = {"a: b: c": ["a", "b: c"], "10:30 job": ["", "10:30 job"], ": x": ["", ": x"]}
     for name, group in names.items():
         assert list(run("dashboard/groups.js", f"m.splitName({name!r})").values()) == group
 
@@ -175,10 +137,8 @@ LATER = "2026-01-02 00:00:00"
         ({}, "on_time", "on_time"),
         ({"last_ping_at": None}, "waiting", "waiting"),
         ({"status": "overdue", "failed_at": LATER}, "failed", "attention"),
-        ({"status": "overdue", "snoozed_until": LATER}, "overdue", "attention"),
         ({"snoozed_until": LATER, "failed_at": LATER}, "snoozed", "snoozed"),
         ({"failed_at": LATER}, "on_time", "attention"),
-        ({"snoozed_until": LATER, "last_ping_at": None}, "snoozed", "snoozed"),
         ({"delivery": "failing"}, "on_time", "attention"),
     ],
 )
@@ -198,18 +158,11 @@ def test_the_newest_outage_is_first_and_those_that_are_snoozed_are_last(run):
         {**overdue, "name": "newer", "deadline_at": times[2]},
         {**PINGED, "name": "untold", "failed_at": times[1]},
     ]
-    (section,) = run(
-        "dashboard/groups.js", f"m.arrange({json.dumps(checks)}, {json.dumps(checks)})"
-    )
-    assert [check["name"] for check in section["checks"]] == [
-        "newer",
-        "failed",
-        "old",
-        "unheard",
-        "untold",
-        "snoozed",
-    ]
-    parts = run("dashboard/groups.js", f"m.summaryOf({json.dumps(checks)})")
+    shown = json.dumps(checks)
+    (section,) = run("dashboard/groups.js", f"m.arrange({shown}, {shown})")
+    names = " ".join(check["name"] for check in section["checks"])
+    assert names == "newer failed old unheard untold snoozed"
+    parts = run("dashboard/groups.js", f"m.summaryOf({shown})")
     assert [(part["text"], bool(part.get("isBad"))) for part in parts] == [
         ("4 overdue", True),
         ("1 failed during a snooze", True),
@@ -223,10 +176,8 @@ def test_a_receivers_answer_is_told_in_words(run):
     refused, silent = "The receiver answered {}.", "The connection was refused."
     for status, error, short in (
         (404, refused, "no such webhook (404)"),
-        (302, "The receiver answered {}; redirects are not followed.", "moved (302)"),
-        (418, refused, "refused (418)"),
+        (302, refused, "moved (302)"),
         (503, refused, "receiver failed (503)"),
-        (503, silent, "no answer"),
         (None, silent, "no answer"),
     ):
         alert = json.dumps({"last_status": status, "last_error": error.format(status)})
@@ -234,22 +185,16 @@ def test_a_receivers_answer_is_told_in_words(run):
     assert run("dashboard/answers.js", "m.explain({last_status: 204, last_error: null})") is None
     untried, taken = ({"attempts": n, "last_status": None, "last_error": None} for n in (0, 1))
     failed = {"attempts": 3, "last_status": None, "last_error": silent}
-    assert (
-        run("dashboard/answers.js", f"m.lastFailed({json.dumps([untried, taken, failed])})")
-        == failed
-    )
+    alerts = json.dumps([untried, taken, failed])
+    assert run("dashboard/answers.js", f"m.lastFailed({alerts})") == failed
 
 
 @pytest.mark.parametrize("url", [*URLS, *(url for url in OTHER_URLS if "//" in url)])
 def test_a_receiver_is_known_by_the_shape_of_its_url_as_the_server_knows_it(run, url):
     target = parse(url)
-    known = [
-        receiver["name"]
-        for receiver in RECEIVERS
-        if re.fullmatch(receiver["shape"], f"{target.host}{target.path}")
-    ]
-    names = {receiver["name"] for receiver in RECEIVERS}
-    assert [
-        name for name in [run("editor/receivers.js", f"m.receiverName({url!r})")] if name in names
-    ] == known[:1]
-    assert names <= set(run("editor/receivers.js", "m.RECEIVERS.map(({name}) => name)"))
+    shown = run("editor/receivers.js", f"m.receiverName({url!r})")
+    for receiver in RECEIVERS:
+        if re.fullmatch(receiver["shape"], f"{target.host}{target.path}"):
+            assert shown == receiver["name"]
+            return
+    assert shown not in [receiver["name"] for receiver in RECEIVERS]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.model import Known
-from tests.simulation.server import REFUSED, Answer
+from tests.simulation.server import REFUSED, Told
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -65,49 +65,48 @@ class Job:
             return
         sent_at = self._world.now
 
-        def told(answer: Answer | None) -> None:
-            status = REFUSED if answer is None else answer[0]
-            self._note(status, sent_at, "fail")
+        def told(status: int, _answer: object) -> None:
+            self._note("fail", status, sent_at)
             self._retry(status, self._fail, tried)
 
         path = f"/ping/{self.known.id}/{self._luck.choice(('fail', '1'))}"
-        self._world.server.ask("POST", path, told, lambda _: None)
+        self._world.server.ask("POST", path, told, lambda *_: None)
 
     def _retry(self, status: int, signal: Callable[[int], None], tried: int) -> None:
-        if status in (503, REFUSED) and tried < len(RETRY_SECONDS):
+        if status in (0, 503, REFUSED) and tried < len(RETRY_SECONDS):
             self._world.scheduler.after(RETRY_SECONDS[tried], signal, tried + 1)
 
     def _ping(self, tried: int) -> None:
         if self.is_ended:
             return
-        sent_at, known, world = self._world.now, self.known, self._world
+        sent_at = self._world.now
+        known = self.known
         known.asked_pings += 1
 
-        def told(answer: Answer | None) -> None:
+        def told(status: int, _answer: object) -> None:
             known.asked_pings -= 1
-            if answer is None:
+            if not status:
                 known.lost_pings += 1
                 known.under_way += 1
-                world.model.unanswered(sent_at, known)
-            else:
-                self._note(answer[0], sent_at)
-            self._retry(REFUSED if answer is None else answer[0], self._ping, tried)
+            self._note("ping", status, sent_at)
+            self._retry(status, self._ping, tried)
 
-        def late(answer: Answer | None) -> None:
+        def late(status: int, _answer: object) -> None:
             known.under_way -= 1
-            known.is_blurred |= answer is None
-            if answer is not None:
+            if status:
                 known.lost_pings -= 1
-                self._note(answer[0], sent_at)
+                self._note("ping", status, sent_at)
+            else:
+                known.is_blurred = True
 
-        world.server.ask("POST", f"/ping/{known.id}", told, late)
+        self._world.server.ask("POST", f"/ping/{known.id}", told, late)
 
-    def _note(self, status: int, sent_at: float, signal: str = "ping") -> None:
-        self._world.note(signal, self.known.id, status)
-        if status == REFUSED:
-            self._world.model.unanswered(sent_at, self.known)
-            return
+    def _note(self, signal: str, status: int, sent_at: float) -> None:
         model = self._world.model
+        self._world.note(signal, self.known.id, status)
+        if status in (0, REFUSED):
+            model.unanswered(sent_at, self.known)
+            return
         answered = model.answered_ping if signal == "ping" else model.answered_failure
         answered(self.known, sent_at, self._world.now, status)
         if status == 404:
@@ -336,21 +335,17 @@ class Owner:
         self,
         method: str,
         path: str,
-        told: Callable[[int, dict[str, Any]], None],
+        told: Told,
         body: object = None,
-        late: Callable[[int, dict[str, Any]], None] = lambda *_: None,
+        late: Told = lambda *_: None,
     ) -> None:
-        """`told` has status 0 where there was no answer, and `late` if there never is one."""
-        sent_at, world = self._world.now, self._world
+        """`late` is told, if there was no answer in time, of one that came after that, or that there will be none."""
+        sent_at = self._world.now
 
-        def answered(answer: Answer | None) -> None:
-            status, json = answer or (0, {})
-            world.note(method, path, status)
+        def answered(status: int, answer: dict[str, Any]) -> None:
+            self._world.note(method, path, status)
             if status in (0, 500, 503, REFUSED):
-                world.model.unanswered(sent_at, f"{method} {path}: {status}")
-            told(status, json)
+                self._world.model.unanswered(sent_at, f"{method} {path}: {status}")
+            told(status, answer)
 
-        def answered_late(answer: Answer | None) -> None:
-            late(*(answer or (0, {})))
-
-        world.server.ask(method, path, answered, answered_late, body, self._key)
+        self._world.server.ask(method, path, answered, late, body, self._key)

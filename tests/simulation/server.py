@@ -25,9 +25,8 @@ BACKLOG = 128
 REFUSED = 599
 """In the place of a status: the connection was refused, so the request was certainly not taken."""
 
-Answer = tuple[int, dict[str, Any]]
-Told = Callable[["Answer | None"], None]
-"""Called with the status and the JSON of an answer; None where there was none."""
+Told = Callable[[int, dict[str, Any]], None]
+"""Called with the status and the JSON of an answer; status 0 where there was none."""
 
 
 class Front:
@@ -122,10 +121,9 @@ class Server:
     def _run(self) -> None:
         process = self._scheduler.own_thread().process
         self.front = Front(process, self._serves)
+        front: Any = self.front
         try:
-            service.Service(
-                self._world.config, self.front, self.front, clock=self._scheduler.wall  # type: ignore[arg-type]
-            ).run()
+            service.Service(self._world.config, front, front, clock=self._scheduler.wall).run()
         except StartupError as error:
             self._failed_starts += 1
             self._world.show(f"the server does not start: {error}")
@@ -159,9 +157,9 @@ class Server:
         none where there will be none."""
         process = self.process
         front = self.front
-        is_full = process is not None and bool(process.frozen is not None and len(process.requests) >= BACKLOG)
+        is_full = not self.is_running and process is not None and len(process.requests) >= BACKLOG
         if process is None or front is None or not front.is_serving or is_full:
-            self._scheduler.after(0.01, told, (REFUSED, {}))
+            self._scheduler.after(0.01, told, REFUSED, {})
             return
         headers = {"authorization": f"Bearer {key}"} if key else {}
         if body is not None:
@@ -176,8 +174,8 @@ class Server:
             response = response_of(front.router, request)
             del process.requests[exchange]
             # By the network, so outside the server's threads.
-            body = json.loads(response.body) if response.body else {}
-            self._scheduler.after(0, exchange.tell, (response.status, body))
+            told = json.loads(response.body) if response.body else {}
+            self._scheduler.after(0, exchange.tell, response.status, told)
 
         Thread(answer, "request").begin(process)
 
@@ -189,15 +187,15 @@ class _Exchange:
         self._told: Told | None = told
         self._late = late
 
-    def tell(self, answer: Answer | None) -> None:
+    def tell(self, status: int, answer: dict[str, Any]) -> None:
         told = self._told or self._late
         self._told = None
-        told(answer)
+        told(status, answer)
 
     def give_up(self) -> None:
         if self._told:
-            self.tell(None)
+            self.tell(0, {})
 
     def lost(self) -> None:
         self.give_up()
-        self._late(None)
+        self._late(0, {})
