@@ -16,16 +16,16 @@ from tests.simulation import disk, threads
 
 
 class Nothing:
-    """A part that does nothing, whatever it is asked."""
+    """A part without routes, which does nothing, whatever it is asked."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
 
-    def __getattr__(self, _name: str) -> Any:
-        return Nothing()
-
-    def __call__(self, *_: object, **__: object) -> tuple[()]:
+    def routes(self) -> tuple[()]:
         return ()
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_: True
 
 
 def replace_all() -> None:
