@@ -68,7 +68,6 @@ def test_a_test_alert_says_what_the_receiver_answered(api, key, dashboard):
         page.get_by_role("button", name="Create and send a test alert").click()
         check = row(page, "Job")
         note = check.get_by_role("status")
-        expect(check.locator("summary")).to_contain_text("to 127.0.0.1:")
         expect(note).to_have_text("The test alert did not arrive: no such webhook (404).")
         expect(check.locator("summary")).to_contain_text("don't arrive: no such webhook (404)")
         expect(page.locator("#summary")).to_have_text(
@@ -161,7 +160,7 @@ def test_the_page_says_when_the_server_is_gone_and_when_it_is_back(start, open_t
 
 def test_checks_stand_in_groups_by_names_that_are_only_text(api, key, dashboard):
     names = [f"{MARKUP}: one", f"{MARKUP}: two", MARKUP]
-    for name in reversed(names):
+    for name in names:
         check = api.check(key, name)
     api("GET", f"ping/{check['id']}")
     api("PUT", f"checks/{check['id']}/snooze", {"seconds": 600}, key)
