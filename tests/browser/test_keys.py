@@ -59,7 +59,11 @@ def test_nothing_of_a_key_comes_back_once_it_is_signed_out_in_another_tab(api, k
     edit(page, "Nightly backup")
     page.get_by_label("Name", exact=True).fill("Renamed")
     held: list[Route] = []
-    page.route(f"**/checks/{check['id']}", lambda route: held.append(route), times=1)
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(f"**/checks/{check['id']}", hold, times=1)
     page.get_by_role("button", name="Save", exact=True).click()
     wait_until(lambda: held or page.wait_for_timeout(10))
     opened_again(page).get_by_role("button", name="Sign out").click()
