@@ -87,13 +87,10 @@ def test_each_page_has_a_card_of_what_it_says(cards):
 WRONG_LINES = [
     ("{", "not a JSON object"),
     ("[" * 50_000, "not a JSON object"),
-    ('{"title": "' + "x" * 200_000 + '"}', "not a JSON object"),
     ({"title": "A"}, "must end with .png"),
     ({"title": 1, "output": "a.png"}, "title must be a text"),
-    ({"title": " ", "output": "b.png"}, "title"),
     ({"title": "A", "theme": "pink", "output": "c.png"}, "dark, light"),
     ({"title": "A", "output": "../a.png"}, "inside the folder"),
-    ({"title": "A", "output": ".cardbeat-x/a.png"}, ".cardbeat"),
     ({"title": "A", "output": "./X/a.PNG"}, "line 1 too"),
 ]
 
@@ -126,21 +123,17 @@ def test_a_second_run_draws_only_what_is_new_or_looks_otherwise(cards):
 
 
 @PIPES
-def test_the_users_own_pictures_stay_and_pages_name_them(cards):
-    """So do files that are no pictures."""
-    write(about="About", front="Front", other="Other", pipe="Pipe", large="Large")
+def test_the_users_own_files_stay_and_pages_name_them(cards):
+    write(about="About", front="Front", pipe="Pipe", large="Large")
     Path("site/cards").mkdir()
     Image.new("RGB", (1200, 630)).save("site/cards/about.png")
-    Path("site/cards/other.png").write_bytes(b"mine")
     Path("site/cards/large.png").write_bytes(bytes(2**20 + 1))
     os.mkfifo("site/cards/pipe.png")
-    mine = Path("site/cards/about.png").read_bytes()
+    mine = [Path(f"site/cards/{name}.png").read_bytes() for name in ("about", "large")]
     told = cards(*TAG)
-    counts = [told[name] for name in ("status", "drawn", "unchanged", "tagged", "failed")]
-    assert counts == [0, 1, 4, 5, 0]
-    assert told["replaced"] == ["about.png", "large.png", "other.png", "pipe.png"]
-    assert Path("site/cards/about.png").read_bytes() == mine
-    assert Path("site/cards/other.png").read_bytes() == b"mine"
+    assert [told[name] for name in ("status", "drawn", "unchanged", "tagged")] == [0, 1, 3, 4]
+    assert told["replaced"] == ["about.png", "large.png", "pipe.png"]
+    assert [Path(f"site/cards/{name}.png").read_bytes() for name in ("about", "large")] == mine
     assert Path("site/cards/pipe.png").is_fifo()
 
 
@@ -151,25 +144,20 @@ def edit(page, old, new):
 
 def test_a_card_whose_page_is_gone_is_told_unless_a_page_names_it(cards):
     """As after a page was renamed, lost its title, moved or was copied. No picture is removed."""
-    pages = {"old é": "Old", "untitled": "<title>U</title>", "gone__index": "G", "copied": "C"}
-    write(moved="<title>M</title>", **pages)
-    assert cards(*TAG)["tagged"] == 5
-    Path("site/old é.html").rename("site/new.html")
+    write(moved="<title>M</title>", untitled="<title>U", gone__index="G", **{"old é": "O"})
+    assert cards(*TAG)["tagged"] == 4
+    old = Path("site/old é.html").rename("site/new.html").read_text()
     Path("site/gone/index.html").unlink()
     Image.new("RGB", (1200, 630)).save("site/cards/own.png")
     edit("untitled", "<title>", "")
     edit("moved", "<title>", f"{REDIRECT}<title>")
-    copied = Path("site/copied.html").read_text()
-    write(copy=copied.replace(">C", ">copy"), cdn=copied.replace("x.example", "cdn.x"))
-    own = {"own": "https://x.example/own.png", "versioned": "https://[x/cards/versioned.png?v=2"}
-    write(**{name: OWN_IMAGE.format(url) for name, url in own.items()})
+    write(cdn=old.replace("x.example", "cdn.x"), own=OWN_IMAGE.format("https://x.example/own.png"))
     before = files("site/cards")
     told = cards(*TAG)
     assert [told[it] for it in ("status", "unused", "tagged")] == [0, ["gone.png"], 0]
-    assert told["other_card"] == ["cdn.html", "copy.html", "new.html"]
+    assert told["other_card"] == ["cdn.html", "new.html"]
     assert before < files("site/cards")
-    Path("site/cards/copied.png").unlink()
-    Path("site/cards/copied.png").mkdir()
+    Path("site/long.html").write_bytes(bytes(32 * 2**20 + 1))
     assert cards(*TAG)["unused"] == [], "a run that failed in part does not know"
 
 
@@ -183,16 +171,15 @@ TAG_LINE = re.compile(rb'\r?\n<meta (?:property="og:|name="twitter:)[^\r\n]*')
 
 def test_tags_are_written_once_and_name_each_card(cards):
     page = PAGE.format("A &amp; B").replace("\n", "\r\n")
-    write(index="Front", **{"é #1__a": page}, no="<head></head>")
-    write(own=OWN_IMAGE.format("/own.png") + " | My site")
+    write(index="Front", **{"é #1__a": page}, no="<head></head>", own=OWN_IMAGE.format("/own.png"))
     Path("site/index.html").chmod(0o640)
     before = contents("site")
     argv = ("site", "--output", "site/my cards", *TAG[3:5], "https://x.example/blog/")
     told = cards(*argv)
     counts = [told[name] for name in ("status", "drawn", "tagged", "without_title")]
     assert counts == [0, 3, 2, ["no.html"]]
-    tagged = Path("site/é #1/a.html").read_bytes().decode()
     url = "https://x.example/blog/my%20cards/%C3%A9%20%231/a.png"
+    tagged = Path("site/é #1/a.html").read_bytes().decode()
     assert f'\r\n<meta property="og:image" content="{url}">\r\n' in tagged
     for path, (html, _) in before.items():
         assert TAG_LINE.sub(b"", path.read_bytes()) == html
@@ -252,7 +239,6 @@ def test_a_source_without_pages_is_one_line_and_status_1_and_removes_nothing(car
     [
         ("site", "--output"),
         ("site --output out --theme pink", "dark, light"),
-        ("site --output site", "of their own"),
         ("site --output .", "of their own"),
         ("site --output site/c --write-tags", "--base-url"),
         ("site --output out --write-tags --base-url https://x.example", "of their own"),
@@ -268,8 +254,7 @@ def test_wrong_options_are_one_line_and_status_2(run, argv, words):
 
 def test_a_page_that_cannot_be_read_is_told_and_the_others_are_drawn(cards):
     write(a="A", c="<title>&#" + "9" * 5000 + ";</title>")
-    with Path("site/long.html").open("wb") as file:
-        file.truncate(32 * 2**20 + 1)
+    Path("site/long.html").write_bytes(bytes(32 * 2**20 + 1))
     told = cards(*OUT)
     assert (told["status"], told["drawn"]) == (1, 2)
     (sentence,) = told["stderr"]

@@ -58,17 +58,17 @@ def in_a_process(folder, *argv, code="", **options):
 
 
 def test_a_new_key_is_shown_once_and_listed_without_its_value(run, data, listed):
-    lines = run("keys", "create", "--email", "a@b.c").out.splitlines()
-    shown = dict(line.split(": ") for line in lines)
-    names = ["key", "webhook_secret", "id", "scope", "tier", "created_at", "email"]
-    assert [*shown] == names
+    shown = json.loads(run("keys", "create", "--email", "a@b.c", "--json").out)
+    value = shown.pop("key")
+    assert shown.pop("webhook_secret").startswith("whsec_")
     *_, plus, new = listed()
     assert (plus["tier"], plus["scope"], plus["email"]) == ("plus", "cards", None)
-    created = datetime.fromisoformat(new.pop("created_at"))
+    created = datetime.fromisoformat(new["created_at"])
     assert (datetime.fromisoformat(new.pop("removed_after")) - created).days == 90
-    told = {"id": shown["id"], "prefix": shown["key"][:8], "scope": "checks", "tier": "free"}
-    assert new == {**told, "checks": 0, "used_at": None, "email": "a@b.c"}
-    assert shown["key"] not in run("keys", "list").out
+    assert new == shown | {"prefix": value[:8], "checks": 0, "used_at": None}
+    printed = run("keys", "list").out
+    assert new["id"] in printed
+    assert value not in printed
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -78,12 +78,9 @@ def test_a_key_is_replaced_moved_and_revoked(run, data, listed, number):
     after = listed()[number]
     assert value.startswith(after["prefix"])
     assert before == after | {"prefix": before["prefix"]} != after
-    moved = json.loads(run("keys", "tier", before["id"], "unlimited", "--json").out)
-    counts = {"id": before["id"], "counts": "now, on every server"}
-    assert moved == counts | {"tier": "unlimited"}
+    assert "counts: now, on every server\n" in run("keys", "tier", before["id"], "unlimited").out
     assert listed()[number]["tier"] == "unlimited"
-    told = json.loads(run("keys", "revoke", before["id"], "--json").out)
-    assert told == counts | {"revoked": True}
+    assert "revoked: True\n" in run("keys", "revoke", before["id"]).out
     assert before["id"] not in str(listed())
     for action in (["revoke"], ["replace"], ["tier", "free"]):
         words = [action[0], before["id"], *action[1:]]
