@@ -39,7 +39,7 @@ def test_a_file_gives_the_fields_of_each_check_that_it_names(file, monkeypatch):
     assert only.keys() == {"name", "period_seconds", "grace_seconds"}
 
 
-DURATIONS = {"1d": 86400, "15m": 900, "1h30m": 5400, "1w2d3h4m5s": 788645, "90s": 90, "000000001d": 86400}
+DURATIONS = {"1d": 86400, "1h30m": 5400, "1w2d3h4m5s": 788645, "90s": 90}
 
 
 @pytest.mark.parametrize("text", DURATIONS)
@@ -48,7 +48,7 @@ def test_a_duration_is_seconds(file, text):
     assert load(file(content))[0]["a"]["period_seconds"] == DURATIONS[text]
 
 
-NO_DURATIONS = ["", " ", "60", "1.5h", "30m1h", "1 d", "-1d", "1D", "d", "1d\\n", "1e3s", "٣d", "9" * 5000]
+NO_DURATIONS = ["", "60", "1.5h", "30m1h", "1 d", "-1d", "1D", "d", "1d\\n", "٣d", "9" * 5000]
 
 
 @pytest.mark.parametrize("text", [*NO_DURATIONS, "366d", "0s"])

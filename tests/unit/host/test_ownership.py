@@ -65,9 +65,7 @@ def acting_as(user, *groups):
     ("owner", "folder_mode", "service"),
     [
         pytest.param((0, GROUP), 0o2775, SERVICE, id="fsGroup of Kubernetes"),
-        pytest.param((0, GROUP), 0o2775, (USER, 0, GROUP), id="with fsGroup as a further group"),
         pytest.param((0, 0), 0o770, (USER, 0), id="any user of OpenShift"),
-        pytest.param(SERVICE, 0o700, SERVICE, id="its own"),
         pytest.param((0, GROUP), 0o2775, (0, 0), id="that of a service, used by root"),
     ],
 )
@@ -84,9 +82,7 @@ def test_a_volume_of_a_container_platform_is_used_as_it_is(volume, caplog, owner
     ("owner", "folder_mode", "advice"),
     [
         ((0, 0), 0o777, GIVE),
-        ((USER + 1, 0), 0o777, GIVE),
         ((0, 0), 0o1777, SHARED),
-        (SERVICE, 0o1777, SHARED),
         ((0, 0), 0o755, MAKE),
         ((0, GROUP + 1), 0o2775, MAKE),
         (SERVICE, 0o500, MAKE),
