@@ -19,10 +19,7 @@ def parser() -> Parser:
 def run(given: Namespace) -> int:
     keep_files_private()
     if database_url() is not None:
-        raise StartupError(
-            "backup copies the file of a data folder only"
-            "; back up a PostgreSQL database with pg_dump"
-        )
+        raise StartupError("a PostgreSQL database is backed up with pg_dump")
     with stop_signals_noted(f"{given.file} was not written") as require_going:
         back_up(given.data, given.file, require_going)
     tell(given, {"file": str(given.file), "bytes": given.file.stat().st_size})

@@ -88,7 +88,7 @@ def _database(config: Config) -> Iterator[Finding]:
     ownership.check_writable(config.data, FILES)
     if ownership.rights_of_strangers(config.data):
         found = f"others can write in the data folder {config.data}"
-        yield WARNING, "folder", f"{found}; take that from them: chmod go-w"
+        yield WARNING, "folder", f"{found}; run: chmod go-w"
     if config.database is not None:
         yield from _server(config.database)
         return

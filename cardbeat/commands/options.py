@@ -60,7 +60,7 @@ class Option(NamedTuple):
             # systemd sets it for StateDirectory=, which may name several folders.
             text = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
         # Kubernetes sets CARDBEAT_PORT=tcp://10.0.0.1:8080 for a Service named `cardbeat`.
-        if not text or text.startswith("tcp://"):
+        if not text or (self.flag == "--port" and text.startswith("tcp://")):
             return self.default
         try:
             return self.parse(text)

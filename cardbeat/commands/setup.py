@@ -34,10 +34,8 @@ def config_of(given: Namespace) -> Config:
 def mistakes(config: Config) -> Iterator[str]:
     """What is likely a mistake in the setup."""
     if os.environ.get("CARDBEAT_PORT", "").startswith("tcp://"):
-        yield (
-            "CARDBEAT_PORT is ignored, because Kubernetes set it for a Service"
-            "; set enableServiceLinks: false, or give the Service another name"
-        )
+        found = "CARDBEAT_PORT is ignored, because Kubernetes set it for a Service"
+        yield f"{found}; set enableServiceLinks: false"
     if config.host in ("0.0.0.0", "::") and config.base_url is None:  # noqa: S104
         found = f"ping URLs will hold the address {config.host}, which no client can reach"
         yield f"{found}; set --base-url to the public URL"
@@ -48,7 +46,7 @@ def mistakes(config: Config) -> Iterator[str]:
         return
     if config.registration_open:
         found = f"everyone who reaches {config.base_url} can get keys there"
-        yield f"{found}; to issue them yourself, set --registration closed and use: keys create"
+        yield f"{found}; to issue them yourself, set --registration closed"
     if not config.trusted_proxies:
         found = f"if a proxy serves {config.base_url}, the limits take all its clients for one"
         yield f"{found}; set --trusted-proxy to its address"

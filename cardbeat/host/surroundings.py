@@ -10,7 +10,7 @@ from cardbeat.host.system import send_datagram
 OLDEST_PILLOW: Final = (9, 4)
 NONE_TRUSTED: Final = (
     "this host trusts no certificate authority, so no https webhook gets its alerts; install"
-    " ca-certificates, or name a file with certificates in SSL_CERT_FILE"
+    " ca-certificates, or set SSL_CERT_FILE"
 )
 
 

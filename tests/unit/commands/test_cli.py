@@ -211,8 +211,7 @@ def test_a_backup_that_could_not_be_restored_does_not_replace_the_one_before(run
 
 def test_a_backup_of_postgresql_is_refused_with_what_to_use(run, monkeypatch):
     monkeypatch.setenv("CARDBEAT_DATABASE", "postgresql://me@127.0.0.1:1/db")
-    told = run("backup", "copy.db").refused()
-    assert told.endswith("; back up a PostgreSQL database with pg_dump")
+    assert "pg_dump" in run("backup", "copy.db").refused()
 
 
 SERVE = ("--port", "0", "--data")
