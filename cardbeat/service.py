@@ -27,9 +27,8 @@ from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.tidy import Tidy
 from cardbeat.host import surroundings
-from cardbeat.host.descriptors import shares
 from cardbeat.host.ownership import CARDS
-from cardbeat.host.system import on_stop_signals, wake_on_signals
+from cardbeat.host.system import clients_and_senders, on_stop_signals, wake_on_signals
 from cardbeat.jobs.background import BackgroundThread, start_thread
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
@@ -106,7 +105,7 @@ class Service:
         config = self._config
         database = self.database
         self._alerts = Outbox(database, self._base_url, config.time_zone)
-        senders = shares().senders
+        _, senders = clients_and_senders()
         self.delivery = Delivery(
             self._alerts, self._post, self._clock, tiers=config.tiers, senders=senders
         )

@@ -27,10 +27,6 @@ IN_USE_SECONDS: Final = 0.5
 long."""
 IN_USE_PAUSE_SECONDS: Final = 0.01
 
-MOST_SOCKETS: Final = 512 if sys.platform == "win32" else None
-"""The number of sockets that one call can wait for: Windows has only `select`, which CPython builds
-for so many."""
-
 UNSHAPED: Final = (
     "Pillow can't shape text here, so letters are not joined as they are written; install FriBiDi"
     " (libfribidi0, fribidi, or on Windows fribidi.dll beside python.exe)"
@@ -183,6 +179,21 @@ def descriptor_limit(wanted: int) -> int:
                     soft = asked
         return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
     return wanted
+
+
+def clients_and_senders() -> tuple[int, int]:
+    """How many clients, each with one descriptor, and posts of alerts, each with two, there may be.
+
+    128 descriptors are left for the database, fonts, stored cards and the log, which take 20 to 40.
+    """
+    limit = descriptor_limit(10_384)
+    rest = max(limit // 4, limit - 128)
+    senders = max(1, min(128, rest // 8))
+    clients = rest - 2 * senders
+    if sys.platform == "win32":
+        # It has only `select`, which CPython builds for 512 sockets. Two are the server's.
+        clients = min(clients, 510)
+    return clients, senders
 
 
 def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:

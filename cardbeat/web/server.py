@@ -12,7 +12,7 @@ from math import ceil, inf
 from typing import Any, Final
 
 from cardbeat.config import HttpLimits, Network
-from cardbeat.host.descriptors import shares
+from cardbeat.host.system import clients_and_senders
 from cardbeat.jobs.workers import Workers
 from cardbeat.log import Seldom
 from cardbeat.web.clients import Peer, client_address, network_of, peer_of
@@ -81,7 +81,7 @@ class HttpServer(ThreadingHTTPServer):
         """Connections closed since the start because too much was held for all together."""
         self._trusted_proxies = trusted_proxies
         self._observers = observers
-        self._max_connections = max_connections or shares().clients
+        self._max_connections = max_connections or clients_and_senders()[0]
         self._max_of_network = ceil(self._max_connections * NETWORK_PART)
         self._connections: set[ClientConnection] = set()
         self._by_network = Counter[str]()

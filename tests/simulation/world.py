@@ -17,7 +17,6 @@ from cardbeat.config import Config, Tier
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat import sweep, tidy
 from cardbeat.heartbeat.alerts import delivery
-from cardbeat.host.descriptors import Shares
 from tests.simulation import disk, threads
 from tests.simulation.disk import BRIEF, Disk
 from tests.simulation.faults import Faults
@@ -245,7 +244,7 @@ def _replace_parts(world: World) -> None:
         "wake_on_signals": lambda _: None,
         "Delivery": partial(delivery.Delivery, poll_seconds=world.poll_seconds),
         "Tidy": partial(tidy.Tidy, poll_seconds=world.poll_seconds),
-        "shares": lambda: Shares(senders=world.options["senders"]),
+        "clients_and_senders": lambda: (10_000, world.options["senders"]),
     }
     for name, part in replaced.items():
         assert hasattr(service, name), name
