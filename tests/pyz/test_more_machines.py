@@ -50,7 +50,7 @@ def nodes(file_key, postgresql, pyz, tmp_path):
     printed = shell(commands, tmp_path, PATH=path)
     assert (tmp_path / "database.env").stat().st_mode & 0o777 == 0o600
     assert re.search("problem +database +fsync is off", printed)
-    assert "keys 1, checks 0" in printed
+    assert "keys: 1\nchecks: 0\n" in printed
     options = re.sub(r"10\.0\.0\.[19]", "127.0.0.1", serve).split()[2:]
     with starter(sys.executable, pyz, tmp_path, CARDBEAT_DATABASE=url) as start:
         yield [start("--data", f"node{number}", *options) for number in range(2)]
