@@ -2,11 +2,8 @@
 
 from cardbeat.database.sqlite.copies import require_sound
 from cardbeat.database.sqlite.file import FILE_NAME
-from tests.client import ask, checks_key, new_check
 from tests.crash.cluster import Node
 from tests.crash.load import File, Load
-from tests.receiver import Receiver
-from tests.support import wait_until
 
 CLIENTS, KILLS = 8, 6
 
@@ -29,20 +26,3 @@ def test_what_was_answered_survives_kills_and_each_outage_is_told_once(python, p
             assert load.totals()["recoveries"] > 0
     finally:
         node.kill()
-
-
-def test_an_answered_snooze_holds_after_a_kill(start):
-    with Receiver() as receiver:
-        options = ("--data", "data", "--sweep-seconds", "0.2", "--allow-private-webhooks")
-        server = start(*options)
-        key = checks_key(server)
-        hook = {"period_seconds": 1, "webhook_url": receiver.url}
-        path = f"/checks/{new_check(server, key, **hook)['id']}"
-        answered = ask(server, "PUT", f"{path}/snooze", {"seconds": 3600}, key).json
-        server.kill()
-        again = start(*options, port=server.port)
-        assert ask(again, "GET", path, key=key).json == answered
-        other = new_check(again, key, **hook)
-        wait_until(lambda: receiver.received)
-        assert ask(again, "GET", path, key=key).json == answered
-    assert {received.json["data"]["check"]["id"] for received in receiver.received} == {other["id"]}

@@ -1,17 +1,14 @@
 """A container with a read-only root: only the data folder can be written, none of the folders for temporary files."""
 
-import json
 import shlex
 import subprocess
 
 import pytest
 
 from tests.artifact import ran, starter
-from tests.client import ask, metric, new_check
+from tests.client import ask, checks_key, new_check
 from tests.receiver import Receiver
 from tests.support import wait_until
-
-CHECKS = 300
 
 READ_ONLY = """#!/bin/sh
 exec unshare -rm sh -ec '
@@ -42,21 +39,18 @@ def read_only_python(python, tmp_path):
     return wrapper
 
 
-def test_many_checks_turn_overdue_are_told_and_recover(read_only_python, pyz, tmp_path):
+def test_a_check_turns_overdue_is_told_and_recovers(read_only_python, pyz, tmp_path):
     def run(*argv):
         ended = ran(read_only_python, pyz, *argv, "--data", "data", cwd=tmp_path)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
-    key = json.loads(run("keys", "create", "--email", "a@b", "--tier", "unlimited", "--json"))["key"]
     with Receiver() as receiver, starter(read_only_python, pyz, tmp_path) as start:
         server = start("--data", "data", "--sweep-seconds", "1", "--allow-private-webhooks")
-        hook = {"webhook_url": receiver.url, "period_seconds": 1}
-        checks = [new_check(server, key, **hook) for _ in range(CHECKS)]
-        wait_until(lambda: metric(server, 'cardbeat_checks{status="overdue"}') == CHECKS)
-        for check in checks[:20]:
-            assert ask(server, "GET", f"/ping/{check['id']}").json["recovered"]
-        wait_until(lambda: len(set(receiver.ids)) >= CHECKS + 20)
+        check = new_check(server, checks_key(server), webhook_url=receiver.url, period_seconds=1)
+        wait_until(lambda: receiver.received)
+        assert ask(server, "GET", f"/ping/{check['id']}").json["recovered"]
+        wait_until(lambda: len(receiver.received) > 1)
         run("backup", "data/copy.db")
         assert ask(server, "GET", "/healthz").status == 200
         assert "can't" not in server.log.read_text()

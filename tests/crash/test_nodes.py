@@ -10,7 +10,6 @@ import pytest
 from cardbeat.database.postgresql.lease import TERM_SECONDS
 from tests.artifact import starter
 from tests.client import ask, checks_key, metric, new_check
-from tests.crash.client import Busy, go_on
 from tests.receiver import Receiver, answer, hang
 from tests.support import wait_until
 
@@ -83,25 +82,6 @@ def test_alerts_go_on_at_once_after_the_node_that_monitors_was_stopped(nodes, re
     wait_until(lambda: receiver.received)
     assert time.monotonic() - stopped_at < TAKEN_OVER_SECONDS
     assert first.process.wait() == 0
-
-
-def test_what_was_acknowledged_before_and_after_the_database_was_gone_is_there(nodes, postgresql):
-    key = checks_key(nodes[0])
-    busy = [Busy(server, key) for server in nodes]
-    go_on(busy)
-    postgresql.stop()
-    try:
-        go_on(busy, 503, 1)
-        assert ask(nodes[0], "GET", f"/ping/{busy[0].check['id']}").headers["Retry-After"] == "5"
-        assert ask(nodes[0], "GET", "/healthz").status == 503
-    finally:
-        postgresql.start()
-    go_on(busy)
-    for one, server in zip(busy, nodes, strict=True):
-        one.stop()
-        one.stored(server)
-        assert set(one.pings) == {200, 503}
-        assert "Traceback" not in server.log.read_text()
 
 
 def test_a_node_that_was_suspended_past_its_lease_overwrites_nothing(nodes):

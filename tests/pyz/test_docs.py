@@ -1,4 +1,4 @@
-"""The commands of the documentation, on the artifact and, where both can, on the installed package.
+"""The commands of the documentation, on the artifact.
 
 What needs a real service manager or container engine is run with stand-ins for those programs.
 """
@@ -36,16 +36,6 @@ ON_A_HOST = ("README", "running", "backup")
 CARD_SIZE = (1200, 630)
 
 
-@pytest.fixture(params=["artifact", "installed"])
-def program(request):
-    """A Python, the file that it runs, and how the tour names the two together."""
-    if request.param == "artifact":
-        names = ("python", "pyz")
-        return *map(request.getfixturevalue, names), "python cardbeat.pyz"
-    installed = request.getfixturevalue("installed")
-    return installed.with_name("python"), installed, "cardbeat"
-
-
 def size_of(png):
     with Image.open(png) as image:
         return image.size
@@ -56,17 +46,15 @@ def path_with(*folders):
 
 
 @pytest.fixture
-def tour(program, tmp_path):
+def tour(python, pyz, tmp_path):
     """Runs the documentation's commands in one shell, with free ports for its fixed ones."""
-    python, file, command = program
     ports = {"8080": free_port(), "9000": free_port()}
-    shutil.copy(file, tmp_path / "cardbeat.pyz")
+    shutil.copy(pyz, tmp_path / "cardbeat.pyz")
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "activate").touch()
 
     def run(*commands):
         text = "\n".join(("trap 'kill $(jobs -p) || true' EXIT", *commands))
-        text = text.replace("python cardbeat.pyz", command)
         for fixed, port in ports.items():
             text = text.replace(fixed, str(port))
         return shell(text, tmp_path, PATH=path_with(python.parent))
@@ -74,7 +62,7 @@ def tour(program, tmp_path):
     activate, started = blocks("tour", "sh")[0].splitlines()
     assert activate == ". .venv/bin/activate"
     assert started.startswith("python cardbeat.pyz")
-    with starter(python, file, tmp_path) as start:
+    with starter(python, pyz, tmp_path) as start:
         start(*started.split()[2:], port=ports["8080"])
         yield run
 
