@@ -33,9 +33,8 @@ from cardbeat.jobs.background import BackgroundThread, start_thread
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
-from cardbeat.operation.check_metrics import CheckMetricsRoutes
 from cardbeat.operation.health import HealthRoutes
-from cardbeat.operation.metrics import Metrics
+from cardbeat.operation.metrics import CheckMetricsRoutes, Metrics
 from cardbeat.pages.routes import PageRoutes
 from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop

@@ -1,6 +1,7 @@
-"""`GET /metrics`: counters and gauges of the whole service, in the text format of Prometheus 0.0.4.
+"""What Prometheus reads, in its text format 0.0.4.
 
-No sample names a key, a check id or an address.
+`GET /metrics` has counters and gauges of the whole service, of which none names a key, a check or
+an address; `GET /checks/metrics` has the checks of one key.
 """
 
 import contextlib
@@ -18,11 +19,14 @@ import PIL
 from cardbeat import __version__
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
-from cardbeat.errors import Unavailable
+from cardbeat.errors import Refusal, Unavailable
 from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.delivery import Delivery
+from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.keys.key import CHECKS, READ
+from cardbeat.keys.store import Bearer, Keys, key_of
 from cardbeat.web.message import Answered, Request, Response
 from cardbeat.web.router import Route
 
@@ -31,6 +35,8 @@ FAMILIES: Final = json.loads(read_text("operation/metrics.json"))
 BOUNDS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 10)
 """Of durations, in seconds."""
 DURATIONS: Final = "cardbeat_http_request_duration_seconds"
+MOST_CHECKS: Final = 100_000
+"""In one answer, which then has 37 MB."""
 
 # The format escapes backslash, quote and newline, and so does JSON. No label has other controls.
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
@@ -143,3 +149,41 @@ class Metrics:
             samples.add("cardbeat_cards_total", count, cache=cache.lower())
         for recovered, count in self._pings.items():
             samples.add("cardbeat_pings_total", count, recovered=str(recovered).lower())
+
+
+class CheckMetricsRoutes:
+    """The handler of `/checks/metrics`. A key with more than `most_checks` is refused."""
+
+    def __init__(self, checks: Checks, keys: Keys, most_checks: int = MOST_CHECKS) -> None:
+        self._checks = checks
+        self._bearer = Bearer(keys, CHECKS, READ)
+        self._most_checks = most_checks
+
+    def routes(self) -> list[Route]:
+        return [Route("GET", "/checks/metrics", self.read, guard=self._bearer)]
+
+    def read(self, request: Request) -> Response:
+        key_id = key_of(request).id
+        count, _ = self._checks.usage(key_id)
+        if count > self._most_checks:
+            sentence = f"One answer has at most {self._most_checks} checks; use several keys."
+            raise Refusal("too_many_checks", sentence)
+        samples = Samples("/checks/metrics")
+        for check in self._checks.each(key_id):
+            labels = {"name": check.name, "id": check.short_id}
+            for family, value in _values(check).items():
+                if value is not None:
+                    samples.add(f"cardbeat_check_{family}", value, **labels)
+        return samples.response()
+
+
+def _values(check: Check) -> dict[str, int | None]:
+    """The value of each family; None for one that has no sample of this check."""
+    is_told = check.webhook_url is not None and check.delivery is not None
+    return {
+        "up": int(check.status == "on_time"),
+        "last_ping_timestamp_seconds": check.last_ping_at,
+        "deadline_timestamp_seconds": check.deadline_at,
+        "snoozed_until_timestamp_seconds": check.snoozed_until,
+        "delivery_ok": int(check.delivery == "ok") if is_told else None,
+    }

@@ -305,7 +305,9 @@ class ClientConnection:
         self.server.hold(self, reader.held_bytes)
         if not reader.has_part:
             # An empty line before a request, or the end of a body that is dropped.
-            return None if self.state is NEW else self._rest()
+            if self.state is not NEW:
+                self._rest()
+            return
         if reader.in_body and self.state is not BODY:
             self._enter(BODY, limits.body_seconds)
         elif not reader.in_body and self.state is not HEAD:
@@ -316,7 +318,6 @@ class ClientConnection:
         if reader.expects_continue:
             reader.expects_continue = False
             self.socket.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return None
 
     def _rest(self) -> None:
         """Wait for the next request; during a stop, end the connection."""

@@ -47,7 +47,7 @@ _HOST = re.compile(r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _AUTHORITY = re.compile(rf"(?i:https?)://{_HOST.pattern}(?=[/?]|\Z)")
 """The begin of an absolute target, which clients send to a proxy."""
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(;[\t -~\x80-\xff]*)?")
-_TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
+_TRAILER = re.compile(rf"{_TCHARS}:[\t -~\x80-\xff]*".encode())
 AT_ONCE: Final = 64
 """Most chunks of one call: 16 KiB can hold 2,700, which would hold up others."""
 _SINGLE: Final = frozenset({"host", "content-length", "transfer-encoding"})
