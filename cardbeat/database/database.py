@@ -16,7 +16,6 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, Protocol, TypeVar
@@ -244,9 +243,23 @@ class Database(ABC):
     def _is_usable(self, connection: Any) -> bool:
         return True
 
+    @contextlib.contextmanager
+    def _errors(self, deed: str) -> Iterator[None]:
+        """Raises trouble as a refusal, and logs it. `deed` is what the database can't do."""
+        try:
+            yield
+        except Exception as error:
+            refusal = self._translated(error)
+            if refusal is error:
+                raise
+            # A `MemoryError` has no text.
+            found = " ".join(str(error).split()) or "out of memory"
+            self._told.error(f"the database can't {deed}: {found}")
+            raise refusal from error
+
     @abstractmethod
-    def _errors(self, deed: str) -> AbstractContextManager[None]:
-        """Translates the engine's errors and logs them. `deed` is what the database can't do."""
+    def _translated(self, error: Exception) -> Exception:
+        """A refusal for trouble with the database; any other error unchanged."""
 
     def _parts(self, group: list[Write[Any]]) -> list[list[Write[Any]]]:
         """The parts of a group that are one transaction each."""

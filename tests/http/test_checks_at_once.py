@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 
-from cardbeat.config import Tier
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.tidy import Tidy
@@ -61,14 +60,6 @@ def test_a_patch_never_loses_a_ping_beside_it(heart):
     assert stored.version == 1 + sum(isinstance(result, Check) for result in results)
 
 
-def test_fifty_pings_at_once_recover_a_check_once(heart):
-    check = heart.create()
-    heart.pass_time(61)
-    heart.sweep.sweep_once()
-    beats = at_once(*[partial(heart.ping, check)] * 50)
-    assert sum(beat.recovered for beat in beats) == 1
-    assert heart.read(check).ping_count == 50
-    assert heart.alert_types(check) == ["check.overdue", "check.recovered"]
 
 
 def test_two_sweeps_at_once_turn_each_check_once(heart, other_process):
@@ -79,12 +70,6 @@ def test_two_sweeps_at_once_turn_each_check_once(heart, other_process):
     assert all(heart.alert_types(check) == ["check.overdue"] for check in checks)
 
 
-def test_a_crowd_of_creations_stops_at_the_tiers_limit(database, clock):
-    heart = Heart(database, clock, Tier(max_checks=10))
-    results = at_once(*[heart.create] * 50)
-    assert sum(isinstance(result, Check) for result in results) == 10
-    assert statuses(results) == {403}
-    assert heart.checks.usage(heart.key.id)[0] == 10
 
 
 def test_a_key_revoked_beside_creations_leaves_no_check(heart):

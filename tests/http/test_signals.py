@@ -138,10 +138,3 @@ def test_the_id_may_be_a_uuid_with_its_dashes(app, key, check):
     assert app("GET", f"/ping/{dashed.replace('-', '', 1)}").status == 404
 
 
-def test_a_further_failure_in_an_outage_is_noted_and_not_told_again(app, key, clock, check):
-    app("POST", f"/ping/{check['id']}/fail")
-    clock.advance(30)
-    assert app.json("POST", f"/ping/{check['id']}/3")["status"] == "overdue"
-    now = read(app, key, check)
-    assert (now["failed_at"], now["version"], now["ping_count"]) == ("2027-01-15 08:00:30", 1, 0)
-    assert types(app, key, check) == ["check.overdue"]

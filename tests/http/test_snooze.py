@@ -68,13 +68,6 @@ def test_a_snooze_outlives_pings_and_failures(app, one):
     assert one.types() == []
 
 
-def test_of_a_snoozed_check_that_is_overdue_the_recovery_is_told(one):
-    one.ping("/fail")
-    one.snooze()
-    assert one.read()["status"] == "overdue"
-    assert one.ping()["recovered"]
-    assert one.types() == ["check.overdue", "check.recovered"]
-    assert one.read()["snoozed_until"] is not None
 
 
 def test_a_further_snooze_replaces_the_first_one_and_one_can_be_ended(app, one):

@@ -17,7 +17,7 @@ from psycopg.abc import Params, Query
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from cardbeat.errors import MaybeDone, StartupError, Unavailable
+from cardbeat.errors import StartupError
 
 T = TypeVar("T")
 
@@ -42,12 +42,8 @@ _DEFAULTS: Final = {
     "tcp_user_timeout": "15000",
 }
 """Parameters that a URL may set otherwise."""
-_SESSION: Final = (
-    # The server would keep the session of a host that is gone for hours.
-    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3;"
-    # Indexes are in memory. It takes 0.4 s to compile a short statement that looks costly.
-    " SET tcp_user_timeout = 15000; SET random_page_cost = 1; SET jit = off;"
-)
+# Indexes are in memory. It takes 0.4 s to compile a short statement that looks costly.
+_SESSION: Final = "SET random_page_cost = 1; SET jit = off;"
 _READER: Final = (
     # The server would keep a session that computes after its connection was closed.
     f"SET statement_timeout = '{0.9 * STATEMENT_SECONDS:g}s';"
@@ -259,13 +255,6 @@ def may_be_repeated(error: BaseException) -> bool:
     # The connection has ended. The driver's own errors have no code.
     code = error.sqlstate or "08"
     return code in UNDONE or code[:2] in ("08", "57")
-
-
-def translated(error: Exception) -> Exception:
-    """A refusal for trouble with the server; any other error unchanged."""
-    if isinstance(error, Unconfirmed):
-        return MaybeDone()
-    return Unavailable("database_unavailable") if is_trouble(error) else error
 
 
 def in_one_line(error: BaseException) -> str:

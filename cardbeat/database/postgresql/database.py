@@ -8,9 +8,7 @@ the opposite order to another server's, so each transaction is one call.
 """
 
 import contextlib
-import logging
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,16 +26,13 @@ from cardbeat.database.postgresql.connection import (
     is_trouble,
     may_be_repeated,
     start_up_errors,
-    translated,
 )
 from cardbeat.database.postgresql.lease import RowLease
 from cardbeat.database.postgresql.schema import bring_up_to_date
-from cardbeat.errors import Unavailable
+from cardbeat.errors import MaybeDone, Unavailable
 from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import prepare_folder
 from cardbeat.host.staging import remove_left_behind
-
-log = logging.getLogger(__name__)
 
 PAUSES_SECONDS: Final = (0.005, 0.02, 0.1, None)
 """Pauses before repeating a transaction that the server undid because of others."""
@@ -120,7 +115,7 @@ class PostgresqlDatabase(Database):
                 if is_trouble(error) and not isinstance(error, LockNotAvailable):
                     raise
                 if len(group) == 1:
-                    group[0].error = translated(error)
+                    group[0].error = self._translated(error)
                     return None
         for write in group:
             try:
@@ -158,8 +153,6 @@ class PostgresqlDatabase(Database):
             if self._waiting.is_waiting():
                 # All others would wait behind it.
                 self._writer = self._connect_elsewhere(self._waiting)
-            else:
-                log.info("the commit that was not confirmed in time has ended")
             self._waiting.close()
             self._waiting = None
         if not self._writer.is_idle():
@@ -209,10 +202,7 @@ class PostgresqlDatabase(Database):
         if self._waiting is not None:
             self._waiting.close()
 
-    @contextlib.contextmanager
-    def _errors(self, deed: str) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.Error as error:
-            self._told.error(f"the database can't {deed}: {in_one_line(error)}")
-            raise translated(error) from error
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, Unconfirmed):
+            return MaybeDone()
+        return Unavailable("database_unavailable") if is_trouble(error) else error

@@ -17,11 +17,10 @@ LOCK: Final = 0x43424541
 
 
 def description(connection: Transaction) -> str:
-    """The version of the server and of the tables. Raises `StartupError` as `version`."""
-    (server,) = connection.execute("SELECT current_setting('server_version')").fetchone()
+    """Of the tables. Raises `StartupError` as `version`."""
     schema = version(connection)
     tables = f"schema {schema}" if schema else "no tables yet, serving makes them"
-    return f"PostgreSQL {server} is reached, {tables}"
+    return f"PostgreSQL is reached, {tables}"
 
 
 def version(connection: Transaction) -> int:

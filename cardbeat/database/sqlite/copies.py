@@ -53,13 +53,11 @@ STEPS_BETWEEN_LOOKS: Final = 100_000
 
 def make_database(path: Path, source: Path | None = None) -> None:
     """Put a new database in its place, with the rows of `source`, which may be the one there."""
-    try:
+    with start_up_errors(path.parent):
         with staging_folder(path.parent) as beside:
             copy_rows(source, beside / "copy")
             replace(beside / "copy", path)
         sync_folder(path.parent)
-    except OSError as error:
-        raise StartupError(f"can't write in {path.parent}: {error.strerror}") from None
 
 
 def back_up(folder: Path, target: Path, require_going: RequireGoing = always_going) -> None:
@@ -75,7 +73,7 @@ def back_up(folder: Path, target: Path, require_going: RequireGoing = always_goi
     is_own = place.parent == Path(os.path.realpath(folder)) and place.name in FILES
     if is_own or (place.exists() and not place.is_file()):
         raise StartupError(f"no backup replaces {target}; choose another file")
-    try:
+    with start_up_errors(target):
         with staging_folder(place.parent) as beside:
             copy = beside / "copy"
             copy.touch(0o600)
@@ -87,8 +85,6 @@ def back_up(folder: Path, target: Path, require_going: RequireGoing = always_goi
             require_sound(copy, require_going, "rw", name=source)
             replace(copy, place)
         sync_folder(place.parent)
-    except OSError as error:
-        raise StartupError(f"can't write {target}: {error.strerror}") from None
 
 
 def restore(
@@ -140,14 +136,12 @@ def described(database: str, connection: Transaction) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def nothing_restored(folder: Path) -> Iterator[None]:
-    """Raise what is wrong with a file or a folder as `StartupError` that says what came of it."""
+    """Raise what is wrong with a file or the folder as `StartupError` that says what came of it."""
     try:
-        yield
-    except (StartupError, OSError) as error:
-        told = str(error).partition("; ")[0]
-        if isinstance(error, OSError):
-            told = f"can't write in {folder}: {error.strerror}"
-        raise StartupError(f"{told}; nothing was restored") from None
+        with start_up_errors(folder):
+            yield
+    except StartupError as error:
+        raise StartupError(f"{str(error).partition('; ')[0]}; nothing was restored") from None
 
 
 def _keep(place: Path, now: float) -> Path | None:

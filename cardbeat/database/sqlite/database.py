@@ -77,7 +77,11 @@ class SqliteDatabase(Database):
             require_no_link(self.path)
             if not os.path.lexists(self.path):
                 # An empty file would mean damage.
-                self._require_no_wal()
+                if os.path.exists(f"{self.path}-wal"):
+                    raise StartupError(
+                        f"{self.path} is missing though its -wal file is there; restore both, or"
+                        " move the -wal away"
+                    )
                 make_database(self.path)
             with looking(self.path) as connection:
                 is_old = version_of(connection) < VERSION
@@ -88,13 +92,6 @@ class SqliteDatabase(Database):
         # SQLite makes its own files at the first read.
         writer.execute("SELECT 1 FROM sqlite_schema").fetchone()
         return writer
-
-    def _require_no_wal(self) -> None:
-        if os.path.exists(f"{self.path}-wal"):
-            raise StartupError(
-                f"{self.path} is missing though its -wal file is there; restore both, or move the"
-                " -wal away"
-            )
 
     def _bring_up_to_date(self) -> None:
         # No server of an older version may use the tables.
@@ -130,7 +127,7 @@ class SqliteDatabase(Database):
                 raise
             self._writer.execute("ROLLBACK TO job")
             if len(writes) == 1:
-                writes[0].error = translated(error)
+                writes[0].error = self._translated(error)
             else:
                 for write in writes:
                     self._make([write])
@@ -179,20 +176,9 @@ class SqliteDatabase(Database):
         finally:
             unlock(self._lock_file)
 
-    @contextlib.contextmanager
-    def _errors(self, deed: str) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.DatabaseError, MemoryError) as error:
-            # A `MemoryError` has no text.
-            self._told.error(f"the database can't {deed}: {str(error) or 'out of memory'}")
-            raise translated(error) from error
-
-
-def translated(error: Exception) -> Exception:
-    """A refusal for trouble with the disk, a lock or memory; any other error unchanged."""
-    is_trouble = isinstance(error, sqlite3.OperationalError | MemoryError)
-    # SQLite raises no subclass for a damaged file.
-    if is_trouble or type(error) is sqlite3.DatabaseError:
-        return Unavailable("database_unavailable")
-    return error
+    def _translated(self, error: Exception) -> Exception:
+        is_trouble = isinstance(error, sqlite3.OperationalError | MemoryError)
+        # SQLite raises no subclass for a damaged file.
+        if is_trouble or type(error) is sqlite3.DatabaseError:
+            return Unavailable("database_unavailable")
+        return error

@@ -21,8 +21,7 @@ SERVER_LOCK: Final = "delivery.lock"
 """A server holds it as long as it runs, as those of earlier versions do."""
 WRITER_LOCK: Final = "writer.lock"
 """Held during each write, also by commands that write while a server runs."""
-LOCKS: Final = (WRITER_LOCK, SERVER_LOCK)
-FILES: Final = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)
+FILES: Final = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", WRITER_LOCK, SERVER_LOCK)
 """The files of a data folder that a server must be able to use."""
 APPLICATION_ID: Final = 0x43424541
 BUSY_SECONDS: Final = 5

@@ -3,7 +3,7 @@
 import pytest
 
 from cardbeat.database import monitor
-from tests.heart import SWEEP_SECONDS, Heart, at_once
+from tests.heart import SWEEP_SECONDS, Heart
 from tests.postgresql import BOTH_ENGINES
 
 pytestmark = BOTH_ENGINES
@@ -156,13 +156,6 @@ def test_a_process_killed_in_the_middle_leaves_the_rest_to_the_next(heart, later
         assert list(monitor.values(connection)) == ["last_sweep_at"]
 
 
-def test_two_processes_move_deadlines_once(heart):
-    checks = [heart.create(HOUR) for _ in range(5)]
-    beat(heart)
-    heart.clock.advance(2 * HOUR)
-    sweeps = [heart.new_sweep(), heart.new_sweep()]
-    at_once(*[sweep.sweep_once for sweep in sweeps * 2])
-    assert [moved(heart, check) for check in checks] == [2 * HOUR] * 5
 
 
 def test_a_clock_set_back_may_delay_an_alert_by_as_much_and_no_more(heart):
@@ -212,21 +205,5 @@ def test_retries_and_reminders_go_back_with_the_clock(heart):
     assert remind_at == heart.clock.now + 300
 
 
-def test_a_snooze_is_not_cut_short(heart):
-    check = heart.checks.snooze(heart.key.id, heart.create(HOUR).id, 2 * HOUR)
-    beat(heart)
-    for seconds in (-HOUR, HOUR):
-        heart.clock.advance(seconds)
-        beat(heart)
-    assert heart.read(check).as_of(heart.clock.now).snoozed_until == check.snoozed_until
 
 
-def test_each_is_logged_once(heart, caplog):
-    heart.create(HOUR)
-    beat(heart)
-    be_away(heart, 2 * HOUR)
-    heart.clock.advance(-HOUR)
-    beat(heart)
-    first, second = [record.getMessage() for record in caplog.records]
-    assert first.startswith("no sweep for 7200 s")
-    assert second.startswith("no sweep for -3600 s, or the clock was set")

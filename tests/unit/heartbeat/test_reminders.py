@@ -71,19 +71,8 @@ def test_a_reminder_follows_each_time_the_span_passes_and_not_before(heart, chec
     assert heart.read(check).outage == 1
 
 
-def test_without_a_span_there_is_none(heart):
-    check = heart.create()
-    for _ in range(3):
-        sweep(heart, 40 * 86_400)
-    assert heart.alert_types(check) == [OVERDUE]
 
 
-def test_an_outage_that_began_with_a_failure_is_reminded_of_too(heart):
-    check = heart.create(period_seconds=86_400, repeat_seconds=REPEAT)
-    heart.fail(check)
-    heart.take_all()
-    sweep(heart, REPEAT + 1)
-    assert heart.alert_types(check) == [OVERDUE, REMINDER]
 
 
 def test_after_a_downtime_there_is_one_and_the_next_in_the_same_rhythm(heart, check):
@@ -130,12 +119,6 @@ def test_one_is_sent_after_an_overdue_alert_that_was_given_up(heart):
     assert waiting(heart, check) == [REMINDER]
 
 
-def test_after_a_recovery_there_is_none(heart, check):
-    heart.ping(check)
-    change(heart, check, period_seconds=86_400)
-    for _ in range(3):
-        sweep(heart, REPEAT + 1)
-    assert heart.alert_types(check) == [OVERDUE, RECOVERED]
 
 
 def test_a_snooze_drops_the_one_that_waits_and_the_next_follows_a_span_after_it(heart, check):
@@ -145,37 +128,12 @@ def test_a_snooze_drops_the_one_that_waits_and_the_next_follows_a_span_after_it(
     assert_follows_after(heart, check, 5000 + REPEAT)
 
 
-def test_the_end_of_a_snooze_starts_the_span(heart, check):
-    for seconds in (5000, 0):
-        heart.checks.snooze(heart.key.id, check.id, seconds)
-    assert_follows_after(heart, check, REPEAT)
 
 
-def test_another_span_drops_the_one_that_waits_and_counts_from_now(heart, check):
-    sweep(heart, REPEAT + 1)
-    change(heart, check, repeat_seconds=400)
-    assert_follows_after(heart, check, 400)
-    change(heart, check, repeat_seconds=None)
-    sweep(heart, 401)
-    assert waiting(heart, check) == []
 
 
-def test_another_name_changes_nothing_of_them(heart, check):
-    sweep(heart, REPEAT + 1)
-    change(heart, check, name="b")
-    assert waiting(heart, check) == [REMINDER]
-    heart.take_all()
-    sweep(heart, REPEAT)
-    assert waiting(heart, check) == [REMINDER]
 
 
-def test_a_span_that_is_set_during_an_outage_counts_from_then(heart):
-    check = heart.create()
-    sweep(heart, 61)
-    heart.take_all()
-    heart.pass_time(5000)
-    change(heart, check, repeat_seconds=REPEAT)
-    assert_follows_after(heart, check, REPEAT)
 
 
 def test_without_a_webhook_none_waits_for_one(heart, check):
