@@ -173,7 +173,7 @@ class DrawingQueue:
         limits = {key_id: WAITING_OF_KEY, client: WAITING_OF_CLIENT, "all": WAITING_IN_ALL}
         with self._lock:
             if any(self._waiting[name] >= most for name, most in limits.items()):
-                raise _busy()
+                raise Unavailable("busy", retry_after_seconds=1)
 
     def put(self, key_id: str, client: str, draw: Callable[[], Any]) -> Future[Any]:
         """Have a card drawn. Its future raises `Unavailable` if it is refused."""
@@ -189,7 +189,7 @@ class DrawingQueue:
                 if self._is_stopping:
                     raise Unavailable("stopping")
                 if self._monotonic() > until:
-                    raise _busy()
+                    raise Unavailable("busy", retry_after_seconds=1)
                 drawn.set_result(draw())
             except Exception as error:
                 drawn.set_error(error)
@@ -210,10 +210,6 @@ def _key_hash(request: Request) -> bytes:
     if not value:
         raise Refusal("key_missing", field="key")
     return hash_of(value)
-
-
-def _busy() -> Unavailable:
-    return Unavailable("busy", "Too many cards wait to be drawn; try again in a moment.", 1)
 
 
 def _response(cache: str, card: StoredCard) -> Response:

@@ -78,7 +78,7 @@ def test_a_card_whose_turn_comes_too_late_is_refused(drawn):
     in_time = drawn.put("a")
     drawn.clock.advance(9.5)
     drawn.go.set()
-    with pytest.raises(Unavailable, match="Too many cards wait"):
+    with pytest.raises(Unavailable, match="Too many of your requests wait"):
         late.wait()
     assert in_time.wait() == "a key"
 
