@@ -5,9 +5,8 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cardbeat.cards.painter import Painter
 from cardbeat.cards.seal import StoredCard, seal
@@ -23,6 +22,9 @@ from cardbeat.keys.store import Keys, hash_of
 from cardbeat.web.message import Request, Response, header_lines
 from cardbeat.web.query import first_value, known_among, only_value
 from cardbeat.web.router import Answer, Awaited, Route
+
+if TYPE_CHECKING:
+    from cardbeat.cards.request import Card
 
 log = logging.getLogger(__name__)
 
@@ -59,14 +61,18 @@ class CardRoutes:
         self._store = store
         self._painter = painter
         self._renders = renders
+        self._monotonic = monotonic
         self.drawn = 0
         self.drawing_seconds = 0.0
         """Cards drawn since the start, and the time that this took. Only one thread draws."""
-        self._queue = DrawingQueue(monotonic)
+        self._worker = Workers("drawing", 1, running_each=1)
+        self._is_stopping = False
         self._deciding = threading.Lock()
         """Held by the thread that looks whether a card must be drawn."""
         self._flights: dict[str, Future[StoredCard]] = {}
         """The cards that are drawn or wait for it, by file name."""
+        self._waiting = Counter[str]()
+        """How many cards wait of each key and client, and of all. Used under the lock."""
 
     def routes(self) -> list[Route]:
         return [
@@ -75,8 +81,9 @@ class CardRoutes:
         ]
 
     def stop(self) -> None:
-        """Draw nothing more."""
-        self._queue.stop()
+        """Draw nothing more: cards that wait are refused."""
+        self._is_stopping = True
+        self._worker.stop()
 
     def card(self, request: Request) -> Answer:
         """The card's PNG if it is stored and its key is cached; else what finds it in a thread."""
@@ -113,31 +120,54 @@ class CardRoutes:
         return Awaited(flight, lambda card: asked_part(request, _response(cache, card)))
 
     def _begin(self, request: Request, name: str, key: Key) -> Future[StoredCard]:
-        """Have a new card drawn. A request that is refused counts for no limit."""
+        """Have a new card drawn, in turn by client and then by key.
+
+        A request that is refused counts for no limit. A card that has waited for more than
+        `WAIT_SECONDS` when its turn comes is refused.
+        """
         from cardbeat.cards.request import PARAMETERS, card_from  # noqa: PLC0415 - not at the start
 
         values = known_among(PARAMETERS, request.query)
         values["lang"] = only_value(request.query, "lang")
         card = card_from(values)
-        self._queue.require_room(key.id, request.network)
-        self._take_render(key, request.network)
+        client = request.network
+        limits = {key.id: WAITING_OF_KEY, client: WAITING_OF_CLIENT, "all": WAITING_IN_ALL}
+        if any(self._waiting[whose] >= most for whose, most in limits.items()):
+            raise Unavailable("busy", retry_after_seconds=1)
+        self._take_render(key, client)
+        flight = Future[StoredCard]()
+        until = self._monotonic() + WAIT_SECONDS
 
-        def draw() -> StoredCard:
-            began = time.perf_counter()
-            drawing = self._painter.draw(card)
-            self.drawing_seconds += time.perf_counter() - began
-            self.drawn += 1
-            if drawing.unshaped:
-                log.warning("%s", UNSHAPED)
-            sealed = seal(name, drawing.png, drawing.missing_glyphs)
-            self._store.put(sealed)
-            return sealed
+        def settle() -> None:
+            with self._deciding:
+                # This also drops the names that have none left.
+                self._waiting -= Counter(limits.keys())
+            try:
+                if self._is_stopping:
+                    raise Unavailable("stopping")
+                if self._monotonic() > until:
+                    raise Unavailable("busy", retry_after_seconds=1)
+                flight.set_result(self._draw(name, card))
+            except Exception as error:
+                flight.set_error(error)
 
-        flight = self._queue.put(key.id, request.network, draw)
+        self._waiting.update(limits.keys())
         self._flights[name] = flight
         # By then it is stored: a request that comes later finds it there.
         flight.when_done(lambda: self._flights.pop(name))
+        self._worker.submit(client, settle, key.id)
         return flight
+
+    def _draw(self, name: str, card: "Card") -> StoredCard:
+        began = time.perf_counter()
+        drawing = self._painter.draw(card)
+        self.drawing_seconds += time.perf_counter() - began
+        self.drawn += 1
+        if drawing.unshaped:
+            log.warning("%s", UNSHAPED)
+        sealed = seal(name, drawing.png, drawing.missing_glyphs)
+        self._store.put(sealed)
+        return sealed
 
     def _take_render(self, key: Key, client: str) -> None:
         """Count a new card. One client may take three quarters of a key's cards."""
@@ -151,58 +181,6 @@ class CardRoutes:
             most = min(limits.values())
             sentence = f"At most {most} new cards a minute are drawn for you; try again later."
             raise TooMany(sentence, wait_seconds)
-
-
-class DrawingQueue:
-    """Draws one card at a time: round robin by client, and for one client round robin by key.
-
-    A card that has waited for more than `WAIT_SECONDS` when its turn comes is refused. At a stop
-    all are.
-    """
-
-    def __init__(self, monotonic: Clock = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._worker = Workers("drawing", 1, running_each=1)
-        self._is_stopping = False
-        self._lock = threading.Lock()
-        self._waiting = Counter[str]()
-        """Used under the lock: how many cards wait of each key and client, and of all."""
-
-    def require_room(self, key_id: str, client: str) -> None:
-        """Raise `Unavailable` if no further card of this key and client may wait."""
-        limits = {key_id: WAITING_OF_KEY, client: WAITING_OF_CLIENT, "all": WAITING_IN_ALL}
-        with self._lock:
-            if any(self._waiting[name] >= most for name, most in limits.items()):
-                raise Unavailable("busy", retry_after_seconds=1)
-
-    def put(self, key_id: str, client: str, draw: Callable[[], Any]) -> Future[Any]:
-        """Have a card drawn. Its future raises `Unavailable` if it is refused."""
-        drawn = Future[Any]()
-        until = self._monotonic() + WAIT_SECONDS
-        names = (key_id, client, "all")
-
-        def settle() -> None:
-            with self._lock:
-                # This also drops the names that have none left.
-                self._waiting -= Counter(names)
-            try:
-                if self._is_stopping:
-                    raise Unavailable("stopping")
-                if self._monotonic() > until:
-                    raise Unavailable("busy", retry_after_seconds=1)
-                drawn.set_result(draw())
-            except Exception as error:
-                drawn.set_error(error)
-
-        with self._lock:
-            self._waiting.update(names)
-        self._worker.submit(client, settle, key_id)
-        return drawn
-
-    def stop(self) -> None:
-        """Draw nothing more."""
-        self._is_stopping = True
-        self._worker.stop()
 
 
 def _key_hash(request: Request) -> bytes:

@@ -4,6 +4,7 @@ import struct
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -11,6 +12,7 @@ from cardbeat.cards.drawing.render import Drawing
 from cardbeat.cards.painter import renderer_of
 from cardbeat.cards.routes import RENDERS_OF_CLIENT, WAITING_OF_CLIENT
 from cardbeat.cards.seal import IEND
+from cardbeat.errors import TooMany, Unavailable
 from cardbeat.host.system import UNSHAPED
 from cardbeat.keys.key import CHECKS
 from cardbeat.typeset.faces.fonts import Fonts
@@ -216,22 +218,33 @@ def test_letters_that_are_not_shaped_are_counted_and_the_log_says_so(cards, capl
 
 
 class Held(Cards):
-    """Cards that are drawn when they are let to."""
+    """Cards of which one is drawn, and the next when they are let to. `order` has their titles."""
 
     def __init__(self, folder):
-        self.begun = 0
+        self.order = []
         self.go = threading.Event()
         self.pool = ThreadPoolExecutor(200)
         super().__init__(folder, self.draw_held)
 
-    def draw_held(self, _card):
-        self.begun += 1
+    def draw_held(self, card):
+        self.order.append(card.title)
         assert self.go.wait(10)
+        if card.title == "broken":
+            raise RuntimeError("broken")
         return Drawing(PNG, 0)
 
     def ask(self, title, key=None):
         request = self.request(self.url(title, key=key))
         return self.pool.submit(settled, request, self.routes.card(request))
+
+    def begin(self, title, client="192.0.2.1", key=None):
+        """The future of a card that waits. Raises the refusal of one too many."""
+        request = self.request(self.url(title, key=key), client=client)
+        return self.routes.card(request)(request).future
+
+    def begin_first(self):
+        self.begin("first", "first", self.keys.issue())
+        wait_until(lambda: self.order)
 
 
 def outcome(asked):
@@ -257,19 +270,82 @@ def test_one_card_asked_for_by_many_at_once_is_drawn_once_and_48_of_a_page_all(h
     assert len(held.files()) == 49
 
 
+def test_clients_have_turns_and_in_these_their_keys(held):
+    x, y = held.keys.issue(), held.keys.issue()
+    held.begin_first()
+    asked = [held.begin(f"a x{number}", "a", x) for number in (1, 2, 3)]
+    asked += [held.begin(f"a y{number}", "a", y) for number in (1, 2)]
+    asked += [held.begin(f"b x{number}", "b", x) for number in (1, 2)]
+    held.go.set()
+    for card in asked:
+        card.wait()
+    assert held.order[1:] == ["a x1", "b x1", "a y1", "b x2", "a x2", "a y2", "a x3"]
+
+
+@pytest.mark.parametrize(("most", "client", "key"), [(64, "a", ""), (64, "", "x"), (512, "", "")])
+def test_a_client_a_key_and_all_have_so_many_waiting_and_no_more(held, most, client, key):
+    def begin(number):
+        return held.begin(f"{number}", client or f"{number}", key or held.keys.issue())
+
+    key = key and held.keys.issue()
+    held.begin_first()
+    asked = [begin(number) for number in range(most)]
+    with pytest.raises(Unavailable) as refused:
+        begin("one more")
+    assert (refused.value.code, refused.value.headers["Retry-After"]) == ("busy", "1")
+    if most < 512:
+        asked.append(held.begin("other", "other", held.keys.issue()))
+    held.go.set()
+    for card in asked:
+        card.wait()
+    assert begin("one more").wait()
+
+
+def test_a_card_whose_turn_comes_too_late_is_refused(held):
+    held.begin_first()
+    late = held.begin("late")
+    held.clock.advance(1)
+    in_time = held.begin("in time")
+    held.clock.advance(9.5)
+    held.go.set()
+    with pytest.raises(Unavailable, match="Too many of your requests wait"):
+        late.wait()
+    assert in_time.wait()
+
+
+def test_at_a_stop_all_that_wait_are_refused(held):
+    held.begin_first()
+    asked = [held.begin(str(number)) for number in range(3)]
+    held.routes.stop()
+    held.go.set()
+    for card in asked:
+        with pytest.raises(Unavailable) as refused:
+            card.wait()
+        assert refused.value.code == "stopping"
+    assert held.order == ["first"]
+
+
+def test_a_card_that_cannot_be_drawn_is_an_error_and_can_be_asked_for_again(held):
+    held.go.set()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="broken"):
+            held.begin("broken").wait()
+    assert held.order == ["broken"] * 2
+
+
 def test_cards_refused_for_too_many_that_wait_count_for_no_rate(held):
     key = held.keys.issue(renders_per_minute=2 * WAITING_OF_CLIENT)
-    first = held.ask("first", key)
-    wait_until(lambda: held.begun)
-    asked = [held.ask(str(n), key) for n in range(WAITING_OF_CLIENT + 12)]
-    wait_until(lambda: sum(one.done() for one in asked) == 12)
+    held.begin_first()
+    for number in range(WAITING_OF_CLIENT + 12):
+        with suppress(Unavailable):
+            held.begin(str(number), key=key)
     held.go.set()
-    drawn = Counter(map(outcome, [first, *asked]))
-    assert drawn["Unavailable"] == 12
-    more = [held.ask(f"more {number}", key) for number in range(40)]
-    drawn.update(map(outcome, more))
+    wait_until(lambda: len(held.order) == 1 + WAITING_OF_CLIENT)
     # Of 128 a minute one client takes three quarters.
-    assert drawn["MISS"] == 96
+    for number in range(WAITING_OF_CLIENT, 96):
+        held.begin(f"more {number}", key=key)
+    with pytest.raises(TooMany):
+        held.begin("one more", key=key)
 
 
 def test_robots_are_welcome(cards):
