@@ -135,7 +135,6 @@ class Service:
             config.store_bytes,
             accent=config.accent,
             reserve=self.database.reserve,
-            first_after=LOAD_AFTER_SECONDS,
         )
         self.painter = Painter(config.accent)
 
@@ -178,6 +177,7 @@ class Service:
     def _load(self) -> None:
         """Load what the first answer did not need."""
         try:
+            self.store.start()
             self._sender  # noqa: B018 - it is made by being read
             self.painter.start()
         except Exception:

@@ -103,9 +103,7 @@ class Store:
         *,
         accent: str | None = None,
         reserve: Reserve | None = None,
-        first_after: float = 0,
     ) -> None:
-        """The files are counted after `first_after` seconds."""
         self._parent = folder
         self._max_bytes = max_bytes
         self._version = version
@@ -118,10 +116,7 @@ class Store:
         """Whether `read` only reads a file: the first one finds out the renderer's version."""
         self._whole: set[int] = set()
         """The states of files in which their seals were checked. Each change is one step."""
-        self._thread = BackgroundThread(
-            "card-store", self._trim, TRIM_SECONDS, first_after=first_after
-        )
-        self._thread.start()
+        self._thread = BackgroundThread("card-store", self._trim, TRIM_SECONDS)
 
     @cached_property
     def folder(self) -> Path:
@@ -133,6 +128,10 @@ class Store:
             version = own_version(self._accent)
         self.is_quick = True
         return self._parent / version
+
+    def start(self) -> None:
+        """Count the files, and keep their number in bounds from now on."""
+        self._thread.start()
 
     def close(self, seconds: float | None = None) -> bool:
         """End the background work. False if it does not end in these seconds."""

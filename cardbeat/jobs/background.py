@@ -14,10 +14,10 @@ log = logging.getLogger(__name__)
 class BackgroundThread:
     """Calls `work` in a thread of its own, again and again, from `start` until `stop`.
 
-    The first call begins `first_after` seconds after the start, each other one `seconds` after the
-    previous one began, or after the number of seconds that the previous one returned. None means:
-    at the next `wake`. A `wake` begins the next call at once. An error is logged, and the loop goes
-    on. `at_end` is called in the thread, after the last call.
+    The first call begins at the start, each other one `seconds` after the previous one began, or
+    after the number of seconds that the previous one returned. None means: at the next `wake`. A
+    `wake` begins the next call at once. An error is logged, and the loop goes on. `at_end` is
+    called in the thread, after the last call.
     """
 
     def __init__(
@@ -28,13 +28,11 @@ class BackgroundThread:
         *,
         at_end: Callable[[], object] = lambda: None,
         monotonic: Clock = time.monotonic,
-        first_after: float = 0,
     ) -> None:
         self._work = work
         self._seconds = seconds
         self._at_end = at_end
         self._monotonic = monotonic
-        self._first_after = first_after
         self._woken = threading.Event()
         self.stopping = threading.Event()
         """Set by `stop`. Long work looks at it, and waits for it instead of sleeping."""
@@ -55,8 +53,6 @@ class BackgroundThread:
         return has_ended(self._thread, seconds)
 
     def _run(self) -> None:
-        if self._first_after:
-            self._woken.wait(self._first_after)
         while not self.stopping.is_set():
             self._woken.wait(self._call())
             # Cleared after the wait, so that a wake or a stop during the call is not lost.

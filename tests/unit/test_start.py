@@ -17,7 +17,7 @@ LATER = {
 """Modules that no first answer needs, and that a server loads after it."""
 
 START = """
-import sys
+import sys, time
 from pathlib import Path
 from cardbeat.commands import serve
 from cardbeat.config import Config
@@ -26,11 +26,16 @@ from cardbeat.service import Service
 from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
 surroundings.require_pillow()
+old = Path(sys.argv[1], "cards", "000000000000-raqm")
+old.mkdir(parents=True)
 service = Service(Config(port=0, data=Path(sys.argv[1])), Listener("127.0.0.1", 0), Loop())
 print(*sys.modules)
 service.loading.function(*service.loading.args)
 print(*sys.modules)
 print(service.painter.start().poll())
+# The stored cards of another version are removed.
+while old.exists():
+    time.sleep(0.01)
 service.close()
 """
 
@@ -38,7 +43,9 @@ service.close()
 def printed(code, *arguments):
     """The lines that a program prints."""
     command = [sys.executable, "-c", code, *arguments]
-    ran = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    ran = subprocess.run(
+        command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60
+    )
     return ran.stdout.splitlines()
 
 

@@ -24,7 +24,7 @@ CARD_BYTES = len(seal(NAME, PNG, 0).png)
 
 @pytest.fixture
 def store(tmp_path):
-    store = Store(tmp_path / "cards", 10_000_000, "v1", first_after=60)
+    store = Store(tmp_path / "cards", 10_000_000, "v1")
     yield store
     store.close()
 
@@ -112,6 +112,7 @@ def test_a_new_version_reads_no_old_cards_and_removes_them(tmp_path):
     old.close()
     (tmp_path / "photos").mkdir()
     new = Store(tmp_path, 1_000_000, "v1")
+    new.start()
     assert new.read(NAME) is None
     wait_until(lambda: files_in(tmp_path) == {"photos"})
     new.close()
@@ -130,6 +131,7 @@ def fill(folder, names):
 def counted(folder, max_bytes, **options):
     """A store that has counted the cards there."""
     store = Store(folder, max_bytes, "v1", **options)
+    store.start()
     wait_until(lambda: store.bytes_stored)
     return store
 
@@ -203,6 +205,7 @@ def test_a_card_that_cannot_be_removed_keeps_no_other_from_it(tmp_path, monkeypa
 
     monkeypatch.setattr(os, "unlink", refused)
     store = Store(tmp_path, 5 * CARD_BYTES, "v1")
+    store.start()
     wait_until(lambda: store.bytes_stored == 4 * CARD_BYTES)
     store.close()
     assert files_in(store.folder) == {NAMES[0], *NAMES[7:10]}
@@ -223,7 +226,7 @@ def test_cards_are_not_stored_while_less_than_twice_the_reserve_is_free(
     tmp_path, caplog, beside, is_stored
 ):
     disk = Disk(40 * CARD_BYTES + beside)
-    store = Store(tmp_path, 10**9, "v1", reserve=disk, first_after=60)
+    store = Store(tmp_path, 10**9, "v1", reserve=disk)
     store.put(card_of())
     store.close()
     assert (store.read(NAME) is not None) == is_stored
@@ -234,6 +237,7 @@ def test_cards_are_not_stored_while_less_than_twice_the_reserve_is_free(
 def test_stored_cards_make_room_while_the_disk_is_low(tmp_path, lacking, kept):
     fill(tmp_path, NAMES[:30])
     store = Store(tmp_path, 10**9, "v1", reserve=Disk((40 - lacking) * CARD_BYTES))
+    store.start()
     wait_until(lambda: store.bytes_stored == kept * CARD_BYTES and len(files_in(store.folder)) == kept)
     store.close()
     assert files_in(store.folder) == set(NAMES[30 - kept : 30])
