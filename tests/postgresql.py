@@ -128,7 +128,7 @@ class Postgres:
 
     def execute(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a statement, in a session of its own."""
-        connected = psycopg.connect(self.conninfo, autocommit=True, connect_timeout=5)
+        connected = psycopg.connect(self.conninfo, autocommit=True, connect_timeout=60)
         with contextlib.closing(connected) as connection:
             ran = connection.execute(sql)
             return ran.fetchall() if ran.description else []

@@ -21,7 +21,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def open_tab(browser) -> Iterator:
         options.setdefault("viewport", {"width": 1280, "height": 900})
         options.setdefault("permissions", ["clipboard-read", "clipboard-write"])
         context = browser.new_context(**options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         context.on("page", watch)
         page = context.new_page()

@@ -84,7 +84,7 @@ def test_more_clients_than_one_call_can_wait_for_are_served(start):
     address = ("127.0.0.1", server.port)
     with contextlib.ExitStack() as idle:
         for _ in range(600):
-            idle.enter_context(socket.create_connection(address, timeout=10))
+            idle.enter_context(socket.create_connection(address, timeout=60))
         assert ask(server, "GET", "/robots.txt").status == 200
 
 

@@ -16,7 +16,7 @@ from cardbeat.web.router import Awaited, Route, Router
 from cardbeat.web.server import HttpServer
 from tests.http.malformed import get
 
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 60
 BIG = b"0123456789abcdef" * 1024 * 1024
 
 Start = Callable[..., HttpServer]

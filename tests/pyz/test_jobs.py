@@ -37,7 +37,7 @@ class Job:
         wait_until(lambda: told() == [*alerts])
 
     def asks(self, end):
-        urllib.request.urlopen(self.ping_url + end, timeout=10).close()
+        urllib.request.urlopen(self.ping_url + end, timeout=60).close()
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def nodes(file_key, postgresql, pyz, tmp_path):
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return answer.status, answer.headers["X-Cache"]
 
 
