@@ -7,7 +7,6 @@ visitor's address and gives every request an id of its own.
 import random
 import re
 from pathlib import Path
-from typing import BinaryIO
 
 KINDS = Path(__file__).with_suffix(".txt").read_text().split("\n\n")
 PLACE = re.compile("<([^>]+)>")
@@ -40,13 +39,3 @@ def lines_of(kind: str, chance: random.Random) -> str:
         return chance.choice(LANGUAGES)
 
     return "".join(f"{line}\r\n" for line in PLACE.sub(value, kind).splitlines())
-
-
-def read_answer(answers: BinaryIO) -> tuple[int, dict[str, str], bytes]:
-    """The next answer of a kept connection, with header names in lower case."""
-    status = int(answers.readline().split()[1])
-    headers = {}
-    while (line := answers.readline().decode("latin-1")) not in ("\r\n", ""):
-        name, _, value = line.partition(":")
-        headers[name.lower()] = value.strip()
-    return status, headers, answers.read(int(headers["content-length"]))

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench import wrk
-from tests.bench.clients import header_blocks, read_answer
+from tests.bench.clients import header_blocks
 from tests.bench.peers import PEERS, copy_for_peers, serving_peer
 from tests.bench.running import (
     Figures,
@@ -44,6 +44,7 @@ from tests.bench.running import (
     trees_of,
 )
 from tests.bench.stock import STORE_MB, stock
+from tests.client import connect, exchange
 
 CARDS = [120, 1000, 20_000]
 KILOBYTES = [30, 55]
@@ -129,19 +130,15 @@ def ask_twice(side: Side) -> Figures:
 
 def ask_all(side: Side) -> list[float]:
     """How long each card takes. Exits when an answer is not the stored card."""
-    clients = header_blocks()
     times = []
-    with side.server.connect() as client, client.makefile("rb") as answers:
-        for number, (target, file) in enumerate(zip(side.targets, side.files, strict=True)):
-            lines = clients[number % len(clients)]
+    with contextlib.closing(connect(side.server)) as connection:
+        for target, file in zip(side.targets, side.files, strict=True):
             began = time.perf_counter()
-            client.sendall(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode())
-            status, headers, body = read_answer(answers)
+            answer = exchange(connection, "GET", target)
             times.append(time.perf_counter() - began)
-            if status != 200 or headers.get("x-cache") == "MISS":
-                raise SystemExit(f"{target} is answered with {status} {headers}")
-            if len(body) != file.stat().st_size:
-                raise SystemExit(f"{target} is not answered with the stored card")
+            is_stored = answer.status == 200 and answer.headers["X-Cache"] != "MISS"
+            if not is_stored or len(answer.body) != file.stat().st_size:
+                raise SystemExit(f"{target} is not answered with the stored card: {answer.headers}")
     return times
 
 

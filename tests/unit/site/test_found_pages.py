@@ -28,7 +28,6 @@ WITH_IMAGE = {
     "govuk_template 349: the default before the page's": (T + image() + image("https://o.example/b.png"), ""),
     "18F 693: the site's URL was empty": (T + image("/assets/a.png"), "relative_image"),
     "chirpy 730: a host without a scheme": (T + image("o.example/blog/blog/a.png"), "relative_image"),
-    "JuliaCon 420, kener 707: a path from the page": (T + image("../assets/a.png"), "relative_image"),
     "a name, not a property": (f"{T}<meta name='og:image' content='{OWN}'/>", ""),
     "eleventy-plugin-og-image 360": (f"{T}<meta itemprop='image' property='og:image' content='{OWN}'>", ""),
     "a JSX build: </meta>": (T + image(end="></meta>"), ""),
@@ -61,7 +60,6 @@ WITHOUT = {
     f"\n<head>{T}</head>",
     "PHP's warning before the page": f"<br />\n<b>Warning</b>: in <b>y.php</b><br />\n<!doctype html><head>{T}",
     "a title with a newline and spaces": "<title>\n      A\n    </title>",
-    "two titles": f"{T}<title>B</title>",
 }
 
 

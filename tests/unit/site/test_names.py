@@ -117,8 +117,3 @@ def test_a_title_without_an_end_takes_no_longer_than_its_length(part: str) -> No
     began = time.process_time()
     assert len(without_site_name(untold(titles))) == 50
     assert time.process_time() - began < 2
-
-
-def test_front_pages_and_the_page_of_errors_do_not_count() -> None:
-    titles = {"index.html": "All about it", "404.html": "None", "a.html": "A | Site", "b.html": "B | Site"}
-    assert [*without_site_name(untold(titles)).values()] == ["All about it", "None", "A", "B"]
