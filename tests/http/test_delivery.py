@@ -96,15 +96,9 @@ def test_while_the_secret_is_replaced_verifiers_with_either_one_accept(customer)
     assert customer.verified(receiver.received[0]) == before
 
 
-HOOKS = {
-    "Telegram": "/bot123456:A-secret-token/sendMessage?chat_id=-1",
-    "Microsoft Teams": "/workflows/6a/triggers/manual/paths/invoke?sig=A-secret-token",
-}
-
-
-@pytest.mark.parametrize("path", HOOKS.values(), ids=HOOKS)
-def test_each_gets_its_form_at_its_url_signed_and_nothing_tells_the_url(customer, caplog, path):
+def test_each_gets_its_form_at_its_url_signed_and_nothing_tells_the_url(customer, caplog):
     caplog.set_level(0)
+    path = "/workflows/6a/triggers/manual/paths/invoke?sig=A-secret-token"
     with Receiver(answer(404)) as receiver:
         check = customer.check(f"http://127.0.0.1:{receiver.port}{path}")
         customer.test_alert(check)
@@ -112,5 +106,5 @@ def test_each_gets_its_form_at_its_url_signed_and_nothing_tells_the_url(customer
     (received,) = receiver.received
     assert received.head == f"POST {path} HTTP/1.1"
     assert customer.verified(received) == received.json
-    assert received.json.keys() != {"type", "timestamp", "data", "text", "content"}
+    assert received.json.keys() == {"type", "attachments"}
     assert "secret" not in f"{customer.alerts(check)} {caplog.text}"

@@ -22,14 +22,10 @@ from cardbeat.errors import Refusal
 from cardbeat.heartbeat.alerts.limits import SENDERS, Limits, Postponed, Run
 from cardbeat.heartbeat.alerts.message import Outcome, signed_headers
 from cardbeat.heartbeat.alerts.outbox import Due, Message, Outbox, Queue, Result
-from cardbeat.heartbeat.alerts.recording import HURRIED_SECONDS
 from cardbeat.heartbeat.alerts.retries import verdict
 from cardbeat.jobs.background import has_ended, start_thread
 
 log = logging.getLogger(__name__)
-
-Post = Callable[[str, Mapping[str, str], bytes, Run], Outcome]
-"""Sends a body with headers to a URL and returns the outcome. Raises `Postponed`."""
 
 RUN = 8
 """Most alerts of one key to one host that a sender takes at once."""
@@ -53,6 +49,8 @@ PICK_SECONDS = 0.05
 SCANS = 10
 """A pause lasts at least as many times as long as the look for queues took: with an old snapshot
 open, PostgreSQL reads past the entries of all that was delivered since."""
+HURRIED_SECONDS = 600
+"""A new alert does not hurry one that was tried less than this ago."""
 REPAIR_SECONDS = 600.0
 TROUBLE_SECONDS = 5.0
 """Pause after the database could not be used, or after a defect."""
@@ -65,13 +63,14 @@ _BROKEN = Outcome(error="The alert could not be sent; the server's log says why.
 class Delivery:
     """Delivers until `stop`. `monotonic` is a clock that only goes forward.
 
-    `post` makes one attempt. `tiers` has the limits of keys. `senders` is the most posts at once.
+    `post` sends a body with headers to a URL and returns the outcome, or raises `Postponed`.
+    `tiers` has the limits of keys. `senders` is the most posts at once.
     """
 
     def __init__(
         self,
         outbox: Outbox,
-        post: Post,
+        post: Callable[[str, Mapping[str, str], bytes, Run], Outcome],
         clock: Clock,
         monotonic: Clock = time.monotonic,
         *,
@@ -136,9 +135,8 @@ class Delivery:
         False if the thread has not ended, because it waits for the database.
         """
         self.begin_stop()
-        if not self._thread.is_alive():
+        if has_ended(self._thread, seconds):
             return True
-        self._thread.join(seconds)
         with self._changed:
             self._abandoned = True
             self._changed.notify()
@@ -150,8 +148,9 @@ class Delivery:
 
     def oldest_due_seconds(self) -> float:
         """Seconds that the oldest due alert has waited; 0 if none is due. Raises `Unavailable`."""
-        due_at = self._outbox.oldest_due_at()
-        return 0.0 if due_at is None else max(0.0, self._clock() - due_at)
+        with self._outbox.database.read() as connection:
+            due_at = self._outbox.queues(connection).values()
+        return max(0.0, self._clock() - min(due_at, default=math.inf))
 
     # The delivery's thread.
 

@@ -108,9 +108,10 @@ class Limits:
         self._senders = senders
         self._senders_of_new = max(1, senders - senders // KEPT_SHARE)
         self._running: Counter[str] = Counter()
-        """Runs in all, and by what they occupy: a key, a host, an address."""
-        self._new: Counter[str] = Counter()
-        """The same, of checks whose last alert was not taken."""
+        """Runs in all, and by what they occupy: a key, a host, an address.
+
+        `new` are those of checks whose last alert was not taken.
+        """
         self._first_posts = HourlyLimit(monotonic)
         self._answered: set[str] = set()
         self._rests: defaultdict[str, dict[str, float]] = defaultdict(dict)
@@ -124,14 +125,14 @@ class Limits:
         So one key alone gets half of them, and a further key finds one free. Example: of the 96 for
         new checks 28 keys have 3 each, and 12 are free.
         """
-        key = f"key {queue.key_id}"
-        if self._running[key] >= self._senders - self._running[""]:
+        if self._running[f"key {queue.key_id}"] >= self._senders - self._running["all"]:
             return False
         if not queue.is_new:
             return True
-        free = self._senders_of_new - self._new[""]
-        is_alone = self._new[key] == self._new[""]
-        return self._new[key] < free or (is_alone and free > 0)
+        free = self._senders_of_new - self._running["new"]
+        own = self._running[f"new of {queue.key_id}"]
+        is_alone = own == self._running["new"]
+        return own < free or (is_alone and free > 0)
 
     def is_full(self, queue: Queue, host: str) -> bool:
         """Whether a host gets no further post of this queue now."""
@@ -226,15 +227,15 @@ class Limits:
         return math.inf if most_checks is None else max(FIRST_POSTS, 2 * most_checks)
 
     def _add(self, run: Run, number: int) -> None:
-        names = ["", f"key {run.queue.key_id}", f"host {run.host}"]
+        names = ["all", f"key {run.queue.key_id}", f"host {run.host}"]
         if run.address is not None:
             names.append(f"address {run.address}")
-        counters = [self._running, self._new] if run.queue.is_new else [self._running]
-        for counts in counters:
-            for name in names:
-                counts[name] += number
-                if not counts[name]:
-                    del counts[name]
+        if run.queue.is_new:
+            names += ["new", f"new of {run.queue.key_id}"]
+        for name in names:
+            self._running[name] += number
+            if not self._running[name]:
+                del self._running[name]
 
 
 class HourlyLimit:

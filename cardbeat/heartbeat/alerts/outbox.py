@@ -28,8 +28,6 @@ KEPT = 100
 """Alerts that a check keeps; older finished ones are deleted."""
 LINK_CHARACTERS = 8
 """Of a check's id in the link to the dashboard: too few to ping with."""
-_NO_HOST = "/"
-"""Makes a list of hosts one of at least one."""
 
 
 class Queue(NamedTuple):
@@ -110,8 +108,9 @@ class Outbox:
         Without those for the hosts in `full`, without first posts to those in `dry`, and without
         those that have had less than `least_attempts`.
         """
-        full = [_NO_HOST, *full]
-        dry = [_NO_HOST, *dry]
+        # SQL has no empty lists, and no host has this name.
+        full = ["/", *full]
+        dry = ["/", *dry]
         rows = connection.execute(
             "SELECT seq, receiver, check_id, outage IS NULL FROM alerts WHERE state = 'pending'"
             " AND next_attempt_at IS NOT NULL AND is_new = ? AND key_id = ?"
@@ -121,11 +120,6 @@ class Outbox:
             (int(queue.is_new), queue.key_id, now, *full, least_attempts, *dry, limit),
         )
         return [Due(seq, host, (check_id, is_test)) for seq, host, check_id, is_test in rows]
-
-    def oldest_due_at(self) -> int | None:
-        """The Unix time since when the oldest alert is due; None if none waits."""
-        with self.database.read() as connection:
-            return min(self.queues(connection).values(), default=None)
 
     def messages(self, seqs: Sequence[int], receiver: str, now: int) -> list[Message]:
         """What attempts at these alerts need, in this order.

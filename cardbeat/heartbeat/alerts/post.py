@@ -232,7 +232,8 @@ class _Response(http.client.HTTPResponse):
 
     def begin(self) -> None:
         super().begin()
-        while self.status < 200 and self.status != http.HTTPStatus.SWITCHING_PROTOCOLS:
+        # 101 changes the protocol, so it is the last one.
+        while self.status < 200 and self.status != 101:
             # http.client reads the next answer only if there are no headers yet.
             self.headers = None  # type: ignore[assignment]
             super().begin()

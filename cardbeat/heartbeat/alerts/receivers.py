@@ -49,5 +49,5 @@ def _words(alert: dict[str, Any], receiver: dict[str, Any]) -> dict[str, Any]:
     # Markup must not be looked for in the link.
     sentence = alert["text"].removesuffix(link).translate(escapes)
     title = about["title"].format(shown_name(alert["data"]["check"]["name"]))
-    texts = {"title": title, "sentence": sentence.rstrip(), "link": link, "text": sentence + link}
-    return about | texts
+    text = sentence + link
+    return about | {"title": title, "sentence": sentence.rstrip(), "link": link, "text": text}

@@ -15,9 +15,8 @@ from cardbeat.heartbeat.transitions import Turned
 WAITING_ALERTS = 20
 """While so many alerts of a check wait, outages behind them get none of their own."""
 SOON_SECONDS = 60
-HURRIED_SECONDS = 600
-"""A new alert lets the one before it be tried at once, unless that is tried within `SOON_SECONDS`
-anyway, or was tried less than `HURRIED_SECONDS` ago. Tests are always tried at once."""
+"""A new alert lets the one before it be tried at once, unless that is tried this soon anyway, or
+should wait until `asked_until`. Tests are always tried at once."""
 URL_REMOVED = "The webhook URL was removed."
 
 Changed = Check | Turned

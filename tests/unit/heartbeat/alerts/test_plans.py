@@ -120,7 +120,6 @@ def deliver(outbox, timed):
             queue = Queue("key7", is_new, "free")
             outbox.due(connection, queue, NOW, [f"h{n}.example" for n in range(40)], ["h49.example"], 0, 256)
             outbox.due(connection, queue, NOW, [], [], 1, 256)
-    outbox.oldest_due_at()
     outbox.newest("check5")
     outbox.messages(range(FINISHED + 7, FINISHED + 400, 50), "h7.example", NOW)
     states = ("delivered", "failed", "pending") * 20
