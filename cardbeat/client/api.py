@@ -7,7 +7,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -142,19 +141,23 @@ def _within(seconds: float, call: Callable[[], T]) -> T:
     The call goes on in a thread of its own: no timeout of a socket ends an answer that trickles, or
     the look-up of a name.
     """
-    future = Future[T]()
+    values: list[T] = []
+    errors: list[Exception] = []
 
     def work() -> None:
         try:
-            future.set_result(call())
-        except Exception as error:  # raised by `result`
-            future.set_exception(error)
+            values.append(call())
+        except Exception as error:
+            errors.append(error)
 
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        return future.result(seconds)
-    except TimeoutError:
-        raise TimeoutError(f"no whole answer came within {seconds} s") from None
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    for error in errors:
+        raise error
+    if not values:
+        raise TimeoutError(f"no whole answer came within {seconds} s")
+    return values[0]
 
 
 def with_texts(value: Any, *names: str) -> dict[str, Any]:
