@@ -5,8 +5,7 @@ from argparse import Namespace
 from cardbeat.commands.options import DATA, Parser, command, database_url, file_path, tell
 from cardbeat.database.sqlite.copies import back_up
 from cardbeat.errors import StartupError
-from cardbeat.host.stopping import stop_signals_noted
-from cardbeat.host.system import keep_files_private
+from cardbeat.host.system import keep_files_private, stop_signals_noted
 
 
 def parser() -> Parser:

@@ -20,9 +20,8 @@ from cardbeat.commands.card import add_look
 from cardbeat.commands.options import Parser, base_url, command, file_path, tell
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host.output import complain, show_progress
-from cardbeat.host.stopping import stop_signals_noted
 from cardbeat.host.surroundings import require_pillow
-from cardbeat.host.system import UNSHAPED
+from cardbeat.host.system import UNSHAPED, stop_signals_noted
 
 if TYPE_CHECKING:
     from cardbeat.site.folder import Folder

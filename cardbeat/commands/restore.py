@@ -9,8 +9,7 @@ from cardbeat.clock import wall_clock
 from cardbeat.commands.options import DATA, Parser, command, database_url, file_path, tell
 from cardbeat.database import require_driver
 from cardbeat.database.sqlite.copies import restore
-from cardbeat.host.stopping import stop_signals_noted
-from cardbeat.host.system import keep_files_private
+from cardbeat.host.system import keep_files_private, stop_signals_noted
 
 
 def parser() -> Parser:

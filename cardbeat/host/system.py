@@ -11,10 +11,12 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
+
+from cardbeat.errors import StartupError
 
 if sys.platform == "win32":
     import msvcrt
@@ -32,6 +34,10 @@ UNSHAPED: Final = (
     " (libfribidi0, fribidi, or on Windows fribidi.dll beside python.exe)"
 )
 """What is wrong with cards in Indic scripts, Khmer, Pashto and others without Raqm."""
+
+RequireGoing = Callable[[], None]
+"""Raises `StartupError` after a stop signal. Call it often, at points where everything can still be
+undone."""
 
 if sys.platform == "win32":
     # SIGBREAK: Ctrl-Break, and closing the console. Windows never sends SIGTERM from outside.
@@ -209,6 +215,37 @@ def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> dict[si
         if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN
     ]
     return {number: signal.signal(number, handler) for number in heard}
+
+
+def always_going() -> None:
+    """A `RequireGoing` that never raises."""
+
+
+@contextlib.contextmanager
+def stop_signals_noted(outcome: str, *, at_once: bool = False) -> Iterator[RequireGoing]:
+    """Note stop signals instead of obeying them; the given function raises once there was one,
+    naming the `outcome`.
+
+    With `at_once` the signal itself raises, also in a wait for input, which a noted signal does not
+    end. In the main thread only. Restores the former handlers at the end.
+    """
+    numbers: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        numbers.append(number)
+        if at_once:
+            require_going()
+
+    def require_going() -> None:
+        if numbers:
+            raise StartupError(f"stopped by {signal.Signals(numbers[0]).name}; {outcome}")
+
+    before = on_stop_signals(note)
+    try:
+        yield require_going
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def usable_cores() -> int:

@@ -18,7 +18,7 @@ from cardbeat.database.sqlite.file import opened
 from cardbeat.errors import StartupError
 from cardbeat.host.ownership import make_folder
 from cardbeat.host.staging import staging_folder
-from cardbeat.host.stopping import RequireGoing, always_going
+from cardbeat.host.system import RequireGoing, always_going
 
 COMMIT_SECONDS: Final = 600.0
 """Longest COMMIT of all rows. It waits for a synchronous standby to have them too."""

@@ -42,8 +42,7 @@ from cardbeat.errors import StartupError
 from cardbeat.files import read_text
 from cardbeat.host.ownership import create_private, prepare_folder
 from cardbeat.host.staging import staging_folder
-from cardbeat.host.stopping import RequireGoing, always_going
-from cardbeat.host.system import replace, sync_file, sync_folder
+from cardbeat.host.system import RequireGoing, always_going, replace, sync_file, sync_folder
 
 SECONDS, BYTES_A_SECOND = 300, 500_000
 """A copy may take these seconds, and one more for each so many bytes: 20 times the usual time."""

@@ -10,7 +10,7 @@ import pytest
 
 from cardbeat.errors import StartupError
 from cardbeat.host import system
-from cardbeat.host.stopping import stop_signals_noted
+from cardbeat.host.system import stop_signals_noted
 from tests.systems import HANG_UPS, LIMITS, UNLIMITED
 
 
