@@ -76,11 +76,12 @@ class Disk:
         for path in (self.path, self.wal):
             if path.exists():
                 shutil.copyfile(path, left / path.name)
+        is_synced = all(connection.is_synced for connection in process.connections)
         self.close(process)
         shutil.rmtree(self.folder)
         left.rename(self.folder)
         if self.wal.exists():
-            if not all(connection.is_synced for connection in process.connections):
+            if not is_synced:
                 os.truncate(self.wal, self.luck.randrange(self.wal.stat().st_size + 1))
             if self.luck.random() < 0.5:
                 with self.wal.open("ab") as file:
@@ -166,6 +167,11 @@ class Connection(sqlite3.Connection):
             self.has_outages = True
         elif kind != "creation":
             self.is_synced = kind == "synced"
+
+    def close(self) -> None:
+        super().close()
+        # Who makes a file without syncing each commit syncs it when it is closed.
+        self.is_synced = True
 
     @property
     def changed_rows(self) -> int:

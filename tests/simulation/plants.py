@@ -165,15 +165,8 @@ def snooze_forgotten_at_a_restart() -> None:
 
 def two_alerts_for_one_outage() -> None:
     """A job that fails while its check is overdue begins another outage."""
-    note_failures = pings._note_failures
-
-    def as_if_on_time(*arguments: Any) -> Any:
-        rows = note_failures(*arguments)
-        return [(check_id, "on_time", deadline_at) for check_id, _, deadline_at in rows]
-
-    pings._note_failures = as_if_on_time
-    guard = "remind_at = ? + repeat_seconds WHERE status = 'on_time' AND id"
-    disk.REWRITTEN.append((guard, "remind_at = ? + repeat_seconds WHERE id"))
+    usual = "UPDATE checks SET failed_at = ?"
+    disk.REWRITTEN.append((usual, f"{usual}, status = 'on_time'"))
 
 
 def no_credit() -> None:
@@ -184,6 +177,11 @@ def no_credit() -> None:
 def credit_given_twice() -> None:
     """All clocks move by twice the outage."""
     sweep._CREDIT = sweep._CREDIT.replace("clock_from + :gap", "clock_from + 2 * :gap")
+
+
+def commits_not_synced() -> None:
+    """What is acknowledged is not on disk yet, and a power cut loses it."""
+    disk.REWRITTEN.append(("synchronous = FULL", "synchronous = NORMAL"))
 
 
 def asked_to_try_sooner() -> None:
@@ -216,6 +214,7 @@ PLANTS = {
     "twice": Plant(two_alerts_for_one_outage, HOURLY, ("told twice", "follows another")),
     "credit": Plant(no_credit, HOURLY, ("credited",)),
     "credit-twice": Plant(credit_given_twice, HOURLY, ("credited",)),
+    "synced": Plant(commits_not_synced, HOURLY, ("is lost", "is due", "took", "too early")),
     "asked": Plant(asked_to_try_sooner, HOURLY, ("too early",)),
     "repaired": Plant(outage_waits_after_a_test, {**HOURLY, "poll_seconds": 1}, ("an alert waits",)),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),

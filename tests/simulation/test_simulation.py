@@ -9,7 +9,7 @@ import pytest
 from tests.artifact import ROOT
 
 QUICK = """guard transaction order revocation wake-up reminder snooze twice credit
-credit-twice asked"""
+credit-twice asked synced"""
 """Plants that are found soon."""
 
 

@@ -5,7 +5,6 @@ import os
 import sqlite3
 import stat
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from cardbeat.database.sqlite.copies import back_up, require_sound, restore
 from cardbeat.database.sqlite.file import FILE_NAME, FILES
 from cardbeat.errors import StartupError
 from tests.heart import Heart
-from tests.support import FakeClock, begun, count_up
+from tests.support import FakeClock, begun, count_up, writer_held
 from tests.systems import LINKS, PIPES, ROOT, WINDOWS
 
 NOON = 1_800_014_400
@@ -226,9 +225,8 @@ def test_a_folder_that_is_served_written_or_read_is_left_alone(data, backup):
         lease = server.lease()
         refused()
         lease.release()
-        holding = begun(lambda: server.write(lambda _: time.sleep(7)))
-        refused()
-        holding.result(20)
+        with writer_held(server):
+            refused()
         with server.read() as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT 1 FROM keys").fetchone()

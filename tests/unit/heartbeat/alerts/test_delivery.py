@@ -390,6 +390,7 @@ def test_a_limited_key_begins_so_many_alerts_in_an_hour(limited):
     assert len(limited.posted) == 2 * FIRST_POSTS
 
 
+@pytest.mark.slow
 @SQLITE
 def test_an_address_gets_so_many_first_posts_an_hour_of_limited_keys_whose_alerts_it_does_not_take(limited):
     posted = 0
