@@ -39,6 +39,8 @@ _COMMA_COST = -0.2
 A pause is a colon or the end of a sentence. A line of half the width costs 0.25.
 """
 _DASHES = "–—-"
+_COMMAS = tuple(",，、،")
+_OPENING = "(\"'“‘«¿¡"
 _SPACES = " \u3000\u200b"
 
 
@@ -209,7 +211,7 @@ class Paragraph:
         """How bad it is to end a line with the word from `start` to `stop`, before `end`."""
         if end >= len(self.graphemes) or stop == start:
             return 0.0
-        word = characters("opening").sub("", "".join(self.graphemes[start:stop]))
+        word = "".join(self.graphemes[start:stop]).lstrip(_OPENING)
         if self.graphemes[end] in _DASHES and self.graphemes[end + 1 : end + 2] == [" "]:
             return _DASH_COST
         if self._breaks[end] < Break.GOOD:
@@ -218,7 +220,7 @@ class Paragraph:
             return _SMALL_COST
         if characters("pauses").search(word):
             return _PAUSE_COST
-        return _COMMA_COST if characters("commas").match(word[-1:]) else 0.0
+        return _COMMA_COST if word.endswith(_COMMAS) else 0.0
 
     def _drawn(self, text: str, runs: Sequence[Run], width_px: int, size_px: int) -> TextLine:
         """A line of runs from left to right."""

@@ -4,10 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from cardbeat.cards.drawing.colours import contrast, rgb
 from cardbeat.cards.drawing.layout import AXIS, HEIGHT, PANEL, WIDTH, Layout, Text
 from cardbeat.cards.drawing.templates import lay_out
-from cardbeat.cards.drawing.themes import THEME_OF
 from cardbeat.cards.request import TEMPLATES, card_from
 from cardbeat.typeset.faces.fonts import Fonts
 from tests.unit.cards.test_render import FULL
@@ -198,15 +196,6 @@ def test_an_avatar_shows_the_initial_of_the_author_else_of_the_domain_else_a_quo
 ) -> None:
     layout = layout_of("blog", title="x", **given)
     assert [shown(text) for text in layout.texts if text.align == "center"] == [letter]
-
-
-@pytest.mark.parametrize("key", THEME_OF)
-def test_all_text_has_enough_contrast(key: tuple[str, str]) -> None:
-    theme = THEME_OF[key]
-    ground = (theme.panel,) if theme.panel else theme.ramp[:4]
-    for text in (theme.ink, theme.muted, theme.accent):
-        assert min(contrast(rgb(text), rgb(colour)) for colour in ground) >= 4.5
-    assert not theme.panel or contrast(rgb(theme.on_mark), rgb(theme.mark)) >= 4.5
 
 
 def test_a_text_on_the_bubble_is_inside_it() -> None:
