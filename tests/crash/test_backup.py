@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 
@@ -59,28 +58,30 @@ def much_to_copy(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def slow_to_copy(much_to_copy, tmp_path):
-    shutil.copytree(much_to_copy, tmp_path / "cardbeat-data")
-
-
 def left(folder):
     """What stands in a folder of what backups make, and of the folders in which they make it."""
     return sorted(path.name for path in folder.iterdir() if path.name.startswith((PREFIX, "copy")))
 
 
-@pytest.mark.usefixtures("slow_to_copy")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
-def test_a_backup_that_is_stopped_in_the_middle_leaves_nothing_behind(python, pyz, tmp_path, run, name):
-    command = [python, pyz, "backup", "copy.db"]
-    backup = subprocess.Popen(command, cwd=tmp_path, env=clean_environment(), stderr=subprocess.PIPE, text=True)
+def test_a_backup_that_is_stopped_in_the_middle_leaves_nothing_behind(
+    python, pyz, run, tmp_path, *, much_to_copy, name
+):
+    command = ("backup", "copy.db", "--data", much_to_copy)
+    backup = subprocess.Popen(
+        [python, pyz, *command],
+        cwd=tmp_path,
+        env=clean_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     wait_until(lambda: any(path.stat().st_size for path in tmp_path.glob(f"{PREFIX}*/copy")))
     backup.send_signal(signal.Signals[name])
-    _, told = backup.communicate(timeout=30)
+    _, told = backup.communicate(timeout=60)
     if name == "SIGKILL":
         # The next backup takes away what this one left.
         assert len(left(tmp_path)) == 1
-        run("backup", "copy.db").check_returncode()
+        run(*command).check_returncode()
         assert left(tmp_path) == ["copy.db"]
     else:
         assert backup.returncode == 2
