@@ -224,8 +224,3 @@ def test_of_many_test_alerts_one_is_refused_and_told_when_to_come_again(app, key
     refused(app("POST", f"{path(silent)}/test-alert", key=key), 400, "no_webhook")
 
 
-@SQLITE
-def test_a_ping_may_have_any_body_and_nothing_else_may(app):
-    routes = app.service.router.routes
-    ignoring = {(it.method, it.pattern.split("/")[1]) for it in routes if it.ignores_body}
-    assert ignoring == {("GET", "ping"), ("POST", "ping")}

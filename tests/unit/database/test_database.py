@@ -70,14 +70,6 @@ def test_of_pings_made_in_one_call_only_those_that_fail_are_undone(database):
     assert not database.pings_refused
 
 
-def test_pings_of_two_kinds_keep_their_order(database):
-    done = []
-    first, second = (lambda _, items, name=name: [done.append((name, item)) for item in items] for name in "ab")
-    with writer_held(database):
-        pings = [database.write_ping(work, item, "client") for item, work in enumerate((first, first, second, first))]
-    for ping in pings:
-        ping.wait()
-    assert done == [("a", 0), ("a", 1), ("b", 2), ("a", 3)]
 
 
 def test_clients_take_turns_in_groups_of_bounded_size(database):

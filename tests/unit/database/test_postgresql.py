@@ -6,22 +6,19 @@ import stat
 import sys
 import threading
 import time
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
 from cardbeat import cli
-from cardbeat.database import OLDEST_DRIVER, monitor, open_database
+from cardbeat.database import monitor, open_database
 from cardbeat.database.postgresql import schema
 from cardbeat.database.postgresql.connection import Overdue, connect
 from cardbeat.database.postgresql.database import PostgresqlDatabase
 from cardbeat.database.postgresql.lease import HELD_SECONDS, RENEWAL_SECONDS, TERM_SECONDS, RowLease
 from cardbeat.database.schema import VERSION
 from cardbeat.errors import LeaseLost, MaybeDone, StartupError, Unavailable
-from tests.artifact import ROOT
-from tests.documentation import DOCS
 from tests.postgresql import POSTGRESQL
 from tests.proxy import Proxy
 from tests.support import FakeClock, begun, count_up, counted, wait_until, writer_held
@@ -301,12 +298,6 @@ def test_the_folder_of_the_cards_is_made_at_the_start_and_for_its_owner_alone(tm
     assert not (tmp_path / "none").exists()
 
 
-def test_the_package_and_the_documentation_ask_for_the_driver_that_is_needed():
-    needed = f"psycopg[binary]>={'.'.join(map(str, OLDEST_DRIVER))}"
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert [it for extra in extras.values() for it in extra if it.startswith("psycopg")] == [needed] * 2
-    assert set(re.findall(r"psycopg\[binary\][^\"']*", DOCS["nodes"])) == {needed}
-    assert re.findall(r"psycopg ([0-9.]+) or newer", DOCS["nodes"]) == [needed.partition(">=")[2]]
 
 
 def test_doctor_tells_of_the_server_and_makes_no_tables(postgresql, tmp_path, capsys, monkeypatch):

@@ -130,10 +130,6 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(database):
     database.write(grow)
 
 
-def test_a_lack_of_memory_is_a_503_and_logged_as_that(database, caplog):
-    with pytest.raises(Unavailable), database.read():
-        raise MemoryError
-    assert "the database can't read: out of memory" in caplog.text
 
 
 def test_a_process_that_holds_the_lock_costs_seconds_and_no_more(database):

@@ -46,9 +46,6 @@ def test_a_name_of_another_form_or_that_shows_nothing_is_refused(name):
     assert name not in UNSEEN or "must hold a visible character" in refusal.value.sentence
 
 
-@pytest.mark.parametrize("name", UNSEEN)
-def test_such_characters_may_stand_beside_a_visible_one(name):
-    assert settings(name=f"{name}a").name == f"{name}a".strip()
 
 
 @pytest.mark.parametrize("field", ["period_seconds", "grace_seconds"])
