@@ -127,9 +127,10 @@ def _lines(given: tuple[tuple[str, str], ...], length: int | None) -> bytes:
     if length is not None:
         headers["Content-Length"] = str(length)
     lines = [f"{name}: {value}" for name, value in headers.items()]
-    if any("\r" in line or "\n" in line for line in lines):
+    text = "\r\n".join([*lines, "", ""])
+    if text.count("\r") + text.count("\n") > 2 * len(lines) + 2:
         raise ValueError("a header of the response holds a line end")
-    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
+    return text.encode("latin-1", "replace")
 
 
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
