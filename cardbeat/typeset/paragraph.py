@@ -19,8 +19,8 @@ from cardbeat.typeset.wrap import Word, Words
 ELLIPSIS = "…"
 MOST_CHARACTERS = 2_000
 MOST_GRAPHEMES = 300
-MOST_FONT_FILES = 64
-MOST_SHAPED_RUNS = 64
+MOST_FONT_FILES = 48
+MOST_SHAPED_RUNS = 48
 """What one text may open and draw. What is past that is cut. No text in one language comes near."""
 _TALLEST_EM = 1.7
 _DEEPEST_EM = 1.2
