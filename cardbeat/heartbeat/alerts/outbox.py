@@ -49,18 +49,15 @@ class Due(NamedTuple):
 class Message(NamedTuple):
     """What one attempt needs: the alert's row as it was read, and what is sent to where.
 
-    `subject` names the check in the log, each of `secrets` signs.
+    `line` is as in `Due`, `subject` names the check in the log, each of `secrets` signs.
     """
 
     alert: Row
+    line: tuple[str, bool]
     subject: str
     webhook_url: str
     body: bytes
     secrets: tuple[str, ...]
-
-    @property
-    def line(self) -> tuple[str, bool]:
-        return self.alert["check_id"], self.alert["outage"] is None
 
 
 class Result(NamedTuple):
@@ -157,7 +154,8 @@ class Outbox:
             secrets.append(key["old_webhook_secret"])
         body = body_of(told, shown, link, self._zone)
         subject = subject_of(check.id, key["prefix"])
-        return Message(alert, subject, row["webhook_url"], body, tuple(secrets))
+        line = (check.id, alert["outage"] is None)
+        return Message(alert, line, subject, row["webhook_url"], body, tuple(secrets))
 
     def store(self, results: Sequence[Result], now: int) -> list[Result]:
         """Store the results of up to 200 attempts; those that count. Raises `Unavailable`."""

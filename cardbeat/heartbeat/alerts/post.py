@@ -51,12 +51,18 @@ _NO_PROXY = "The proxy of this server could not be reached."
 _TOO_LATE = f"There was no complete answer within {POST_SECONDS:g} seconds."
 
 
-class Sender:
-    """Posts webhooks. Safe for any number of threads.
+class _Request(urllib.request.Request):
+    run: Run
+
+
+class Sender(urllib.request.AbstractHTTPHandler):
+    """Posts webhooks, and opens their requests. Safe for any number of threads.
 
     `proxy` is the URL of `--webhook-proxy`: then names are looked up there, and no limits of
     addresses apply. `trust` makes a TLS context, by default with the host's trusted certificates.
     """
+
+    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
 
     def __init__(
         self,
@@ -65,14 +71,15 @@ class Sender:
         lookup: Callable[[str], list[IpAddress]] | None = None,
         trust: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
+        super().__init__()
         self._allow_private = allow_private
         self._proxy = parse(proxy) if proxy else None
         self._lookup = lookup or system_addresses
         # Slow, because it reads the certificates: tens of milliseconds.
-        self.tls = functools.cache(trust)
+        self._tls = functools.cache(trust)
         # A bare opener: the default one follows redirects and uses proxies from the environment.
         self._opener = urllib.request.OpenerDirector()
-        self._opener.add_handler(_Handler(self))
+        self._opener.add_handler(self)
         if self._proxy:
             self._opener.add_handler(_Proxy(self._proxy))
 
@@ -109,7 +116,19 @@ class Sender:
         error = f"The {who} answered {status}{hint}."
         return Outcome(status, error, headers.get("Retry-After"))
 
-    def connect(self, run: Run, place: tuple[str, int], *_: object) -> socket.socket:
+    def http_open(self, request: _Request) -> http.client.HTTPResponse:
+        return self._begin(_Connection, request)
+
+    def https_open(self, request: _Request) -> http.client.HTTPResponse:
+        return self._begin(_TlsConnection, request, context=self._tls())
+
+    def _begin(
+        self, kind: Callable[..., "_Connection"], request: _Request, **options: Any
+    ) -> http.client.HTTPResponse:
+        connect = functools.partial(self._connect, request.run)
+        return self.do_open(functools.partial(kind, connect=connect), request, **options)
+
+    def _connect(self, run: Run, place: tuple[str, int], *_: object) -> socket.socket:
         """A connection to the proxy, or to a vetted address: the first that accepts it."""
         ends_at = time.monotonic() + POST_SECONDS
         addresses = self._addresses(place[0])
@@ -162,30 +181,6 @@ def system_addresses(host: str) -> list[IpAddress]:
     # A dict keeps the order and drops duplicates.
     addresses = [ipaddress.ip_address(entry[4][0]) for entry in found[:ADDRESSES_VETTED]]
     return list(dict.fromkeys(addresses))
-
-
-class _Request(urllib.request.Request):
-    run: Run
-
-
-class _Handler(urllib.request.AbstractHTTPHandler):
-    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
-
-    def __init__(self, sender: Sender) -> None:
-        super().__init__()
-        self._sender = sender
-
-    def http_open(self, request: _Request) -> http.client.HTTPResponse:
-        return self._open(_Connection, request)
-
-    def https_open(self, request: _Request) -> http.client.HTTPResponse:
-        return self._open(_TlsConnection, request, context=self._sender.tls())
-
-    def _open(
-        self, kind: Callable[..., "_Connection"], request: _Request, **options: Any
-    ) -> http.client.HTTPResponse:
-        connect = functools.partial(self._sender.connect, request.run)
-        return self.do_open(functools.partial(kind, connect=connect), request, **options)
 
 
 class _Proxy(urllib.request.ProxyHandler):

@@ -128,7 +128,7 @@ def deliver(outbox, timed):
 
 def message_of(number):
     alert = {"seq": FINISHED + number, "id": f"w{number}", "check_id": f"check{number}", "attempts": 0, "state": "pending", "outages": 0}
-    return Message(alert, "", f"https://h{number % 50}.example/", b"", ())
+    return Message(alert, (), "", f"https://h{number % 50}.example/", b"", ())
 
 
 def rows(database, sql):
