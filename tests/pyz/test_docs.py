@@ -316,9 +316,3 @@ def test_the_commands_of_the_api_are_answered(start, tmp_path):
 def test_the_readme_says_how_large_the_artifact_is(pyz):
     (said,) = re.findall(r"one file of (\d+) MB", README)
     assert abs(int(said) - pyz.stat().st_size / 1e6) < 1
-
-
-def test_pipx_and_uvx_are_given_the_wheel_that_is_built(wheel):
-    commands = [shlex.split(line) for line in block("running", "console", "pipx").splitlines()]
-    file = f"./dist/{wheel.name}"
-    assert commands == [["pipx", "install", file], ["uvx", "--from", file, "cardbeat"]]

@@ -1,15 +1,43 @@
 """The package as it is published: built, checked, and installed from the wheel."""
 
 import re
+import shlex
 import sys
 import tarfile
 import zipfile
 
 from cardbeat import __version__
-from tests.artifact import ROOT, clean_environment, ran
+from tests.artifact import ROOT, clean_environment, copy_of_the_tree, environment_with_pillow, ran
+from tests.documentation import block
 
 PAGES = 20
 """More than are drawn without further processes."""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """What `python -m build` prints, and the folder of its two files, the wheel from the other."""
+    tree = copy_of_the_tree(tmp_path_factory.mktemp("built") / "tree")
+    target = tmp_path_factory.mktemp("dist")
+    done = ran(sys.executable, "-m", "build", "--no-isolation", "--outdir", target, tree)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr, target
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    (wheel,) = built[1].glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The `cardbeat` that pip puts into an environment which holds nothing else but Pillow."""
+    python = environment_with_pillow(tmp_path_factory.mktemp("installed"))
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+    done = ran(*pip, "install", "-q", "--no-index", "--no-deps", wheel)
+    assert done.returncode == 0, done.stderr
+    return python.with_name("cardbeat")
 
 
 def test_the_build_warns_of_nothing_and_twine_finds_nothing_wrong(built):
@@ -55,3 +83,9 @@ def test_processes_that_draw_a_site_find_the_package(installed, tmp_path):
     done = ran(installed, "cards", "site", "--output", "cards", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.glob("cards/*.png"))) == PAGES
+
+
+def test_pipx_and_uvx_are_given_the_wheel_that_is_built(wheel):
+    commands = [shlex.split(line) for line in block("running", "console", "pipx").splitlines()]
+    file = f"./dist/{wheel.name}"
+    assert commands == [["pipx", "install", file], ["uvx", "--from", file, "cardbeat"]]
