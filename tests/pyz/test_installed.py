@@ -6,6 +6,8 @@ import sys
 import tarfile
 import zipfile
 
+import pytest
+
 from cardbeat import __version__
 from tests.artifact import ROOT, clean_environment, copy_of_the_tree, environment_with_pillow, ran
 from tests.documentation import block
