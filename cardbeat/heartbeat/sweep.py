@@ -79,14 +79,12 @@ _SET_BACK = (
 class Step(NamedTuple):
     """One write: the checks it marked, as the log names them; whether it stored alerts.
 
-    `is_last` if no check is left to be marked. `gap` is the number of seconds by which clocks are
-    going to be moved, 0 for most.
+    `is_last` if no check is left to be marked.
     """
 
     overdue: list[str]
     has_alerts: bool = False
     is_last: bool = False
-    gap: int = 0
 
 
 class Sweep:
@@ -194,12 +192,6 @@ class Sweep:
             if step.has_alerts:
                 self._wake()
             note(OVERDUE, step.overdue)
-            if step.gap:
-                log.warning(
-                    "no sweep for %d s, or the clock was set: the deadlines of checks that were on"
-                    " time move by as much",
-                    step.gap,
-                )
             if step.is_last:
                 self._ended_at = self._monotonic()
                 self.last_duration_seconds = self._ended_at - started
@@ -223,7 +215,12 @@ class Sweep:
         monitor.note(transaction, **{GAP: gap, UNTIL: now, AFTER: 0})
         if gap < 0:
             _set_alerts_back(transaction, gap, now)
-        return Step([], gap=gap)
+        log.warning(
+            "no sweep for %d s, or the clock was set: the deadlines of checks that were on time"
+            " move by as much",
+            gap,
+        )
+        return Step([])
 
     def _move(self, transaction: Transaction, noted: dict[str, int]) -> None:
         """Move the clocks of the next checks, after an outage or after the clock was set.

@@ -91,8 +91,8 @@ def restore(
 ) -> dict[str, Any]:
     """Make a copy of `source` the database of a data folder, and keep the old one.
 
-    1. Hold the locks of servers and of commands that write.
-    2. Check the backup, and copy its rows into a new file.
+    1. Check the backup.
+    2. Hold the locks of servers and of commands that write, and copy the rows into a new file.
     3. Bring the -wal of the old database into it.
     4. Give the old database a second name, with the time `now` in it.
     5. Move the new file into its place.
@@ -103,6 +103,8 @@ def restore(
     nothing changed.
     """
     place = folder / FILE_NAME
+    with nothing_restored(folder):
+        require_sound(source, require_going)
     require_no_link(place)
     prepare_folder(folder)
     with nothing_restored(folder), contextlib.ExitStack() as held:
@@ -110,7 +112,6 @@ def restore(
         held.callback(os.close, locked(folder / SERVER_LOCK, 0, in_use))
         held.callback(os.close, locked(folder / WRITER_LOCK, BUSY_SECONDS, in_use))
         copy = held.enter_context(staging_folder(folder)) / "copy"
-        require_sound(source, require_going)
         copy_rows(source, copy, require_going)
         with opened(copy) as connection:
             restored = described(str(place), connection)

@@ -101,7 +101,6 @@ def test_a_file_that_is_not_ours_and_sound_is_refused_and_nothing_is_changed(dat
         back_up(data, target)
     assert target.read_text() == "yesterday's"
     assert {path.name for path in tmp_path.iterdir()} == {"data", "copy.db"}
-    (tmp_path / "other").mkdir(0o700)
     with pytest.raises(StartupError, match=r"; nothing was restored$") as not_restored:
         restore(tmp_path / "other", path, NOON)
     assert "\n" not in f"{no_backup.value}{not_restored.value}"
