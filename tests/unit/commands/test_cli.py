@@ -90,13 +90,9 @@ def test_a_key_is_replaced_moved_and_revoked(run, data, listed, number):
 @ARGUMENTS
 def test_an_argument_that_can_not_be_is_one_line_and_makes_no_key(run, data, listed):
     before = listed()
-    (data.parent / "evil.toml").write_text('["a\\u001b[2J"]\nmax_checks = -5\n')
     for argv, told in {
         ("create", "--email", os.fsdecode(b"a\xff@b.c")): "no key has ",
-        ("revoke", os.fsdecode(b"\xff")): "no key has ",
-        ("create", "--tiers", "evil.toml"): "a\\x1b[2J",
         ("create", "--tier", "plus"): "; the tiers are free, unlimited",
-        ("tier", before[0]["id"], ""): "; the tiers are free, unlimited",
     }.items():
         assert told in run("keys", *argv).refused()
     assert listed() == before
@@ -184,15 +180,11 @@ def test_doctor_tells_of_what_is_no_file(run, data):
 
 def test_a_backup_and_its_restore_tell_what_they_did(run, data, tmp_path):
     made = json.loads(run("backup", "copy.db", "--json").out)
-    size = (tmp_path / "copy.db").stat().st_size
-    assert made == {"file": "copy.db", "bytes": size}
-    first = json.loads(run("restore", "copy.db", "--json", "--data", "new").out)
-    path = os.path.join("new", "cardbeat.db")
-    counts = {"keys": 3, "checks": 0, "last_served_at": None}
-    assert first == {"database": path, "kept": None, **counts}
-    told = dict(line.split(": ") for line in run("restore", "copy.db").out.splitlines())
-    assert (tmp_path / told["kept"]).is_file()
-    assert (told["keys"], "last_served_at" in told) == ("3", False)
+    assert made == {"file": "copy.db", "bytes": (tmp_path / "copy.db").stat().st_size}
+    told = json.loads(run("restore", "copy.db", "--json").out)
+    assert (tmp_path / told.pop("kept")).is_file()
+    place = {"database": os.path.join(data.name, "cardbeat.db")}
+    assert told == place | {"keys": 3, "checks": 0, "last_served_at": None}
 
 
 def test_a_backup_that_could_not_be_restored_does_not_replace_the_one_before(run, data, tmp_path):

@@ -92,7 +92,7 @@ def test_a_manager_that_does_not_listen_or_is_not_there_holds_nothing_up(manager
     for _ in range(2_000):
         surroundings.tell_manager("WATCHDOG=1")
     assert manager.recv(100) == b"WATCHDOG=1"
-    for name in ("", "/nowhere/notify", "@nobody listens", "vsock:2:1234", "x" * 300, "@" + "x" * 300):
+    for name in ("/nowhere/notify", "@nobody listens", "x" * 300):
         monkeypatch.setenv("NOTIFY_SOCKET", name)
         surroundings.tell_manager("READY=1")
 
