@@ -94,11 +94,9 @@ class Unlimited:
     def __init__(self, seconds: float | None = None, *crowded: str) -> None:
         self.seconds = seconds
         self.crowded = crowded
-        self.entered: list[str] = []
         self.is_late = False
 
     def enter(self, address: str) -> bool:
-        self.entered.append(address)
         return address not in self.crowded
 
     def connected(self, connection: socket.socket) -> None:
@@ -152,13 +150,10 @@ def repeat(piece: bytes, first: bytes = b"", pause_seconds: float = 0.05, read: 
     return behave
 
 
-def over_tls(
-    inner: Behaviour, tickets: int = 2, pem: Path = PEM, least: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
-) -> Behaviour:
+def over_tls(inner: Behaviour, least: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2) -> Behaviour:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = least
-    context.load_cert_chain(pem)
-    context.num_tickets = tickets
+    context.load_cert_chain(PEM)
 
     def behave(receiver: Receiver, connection: socket.socket) -> None:
         names: list[str | None] = []

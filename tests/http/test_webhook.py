@@ -2,13 +2,11 @@
 
 import base64
 import contextlib
-import errno
 import ipaddress
 import socket
 import ssl
 import threading
 import time
-from unittest.mock import Mock
 
 import pytest
 
@@ -75,7 +73,7 @@ def basic(words):
     return f"Basic {base64.b64encode(words).decode()}"
 
 
-@pytest.mark.parametrize("status", [101, 301, 304, 307, 400, 410, 429, 503])
+@pytest.mark.parametrize("status", [101, 304, 307, 410])
 def test_any_other_status_is_not_and_no_redirect_is_followed(status):
     with Receiver() as inner:
         location = f"Location: {inner.url}\r\nRetry-After: 17\r\n"
@@ -85,28 +83,24 @@ def test_any_other_status_is_not_and_no_redirect_is_followed(status):
     assert outcome.error.startswith(f"The receiver answered {status}")
 
 
-HEAD_NEVER_ENDS = {
-    "hang": hang,
-    "status": repeat(b"X"),
-    "header": repeat(b"a", first=OK + b"X: "),
-    "headers": repeat(b"X: y\r\n", first=OK),
-    "informational": repeat(b"HTTP/1.1 103 Early Hints\r\n\r\n", pause_seconds=0.2),
+EARLY = b"HTTP/1.1 103 x\r\nLink: </style.css>\r\n\r\n"
+HALF_A_RECORD = b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc"
+TRICKLE = repeat(b"a", first=OK + b"X: ")
+NEVER_ENDS = {
+    "hang": ("http", hang),
+    "header": ("http", TRICKLE),
+    "informational": ("http", repeat(EARLY, pause_seconds=0.2)),
+    "header over TLS": ("https", over_tls(TRICKLE)),
+    "handshake": ("https", repeat(b"\x00", first=HALF_A_RECORD, read=False)),
 }
 
 
-@pytest.mark.parametrize("behaviour", HEAD_NEVER_ENDS.values(), ids=HEAD_NEVER_ENDS)
-@pytest.mark.parametrize("wrapped", [False, True], ids=["http", "https"])
-def test_to_shut_the_connection_down_ends_a_post_whose_head_does_not(behaviour, wrapped):
-    with Receiver(over_tls(behaviour) if wrapped else behaviour) as receiver:
-        url = secured(receiver) if wrapped else receiver.url
+@pytest.mark.parametrize(("scheme", "behaviour"), NEVER_ENDS.values(), ids=NEVER_ENDS)
+def test_to_shut_the_connection_down_ends_a_post_whose_answer_does_not(scheme, behaviour):
+    with Receiver(behaviour) as receiver:
+        url = f"{scheme}://receiver.test:{receiver.port}/"
         assert post(url, Unlimited(0.15), **HERE) == TOO_LATE
         assert not receiver.released.is_set()
-
-
-def test_it_ends_a_handshake_that_trickles_too():
-    half_a_record = b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc"
-    with Receiver(repeat(b"\x00", first=half_a_record, read=False)) as receiver:
-        assert post(secured(receiver), Unlimited(0.15), **HERE) == TOO_LATE
 
 
 def test_the_head_of_an_answer_counts_however_its_body_goes_on():
@@ -120,27 +114,21 @@ def test_the_head_of_an_answer_counts_however_its_body_goes_on():
                 connection.send(b"x" * 65536)
         ends.append(receiver.released.is_set())
 
-    for behaviour in (pour, over_tls(pour)):
-        with Receiver(behaviour) as receiver:
-            url = receiver.url if behaviour is pour else secured(receiver)
-            assert post(url, **HERE) == Outcome(200)
-            # The sender has hung up, so the pouring ends by itself.
-            wait_until(lambda: len(ends) > 0)
-        assert ends.pop() is False
+    with Receiver(over_tls(pour)) as receiver:
+        assert post(secured(receiver), **HERE) == Outcome(200)
+        # The sender has hung up, so the pouring ends by itself.
+        wait_until(lambda: len(ends) > 0)
+    assert ends == [False]
 
 
-EARLY = b"HTTP/1.1 103 x\r\nLink: </style.css>\r\n\r\n"
 OTHERS = {
     "nothing": (say(b""), CLOSED),
     "text": (say(b"not http\r\n\r\n"), NOT_HTTP),
     "cut off": (say(OK + b"Content-Length: 0\r\n"), NOT_HTTP),
-    "headers": (say(OK + b"X: y\r\n" * 200 + b"\r\n"), NOT_HTTP),
     "more than 64 KiB": (say(OK + (b"X: " + b"y" * 1000 + b"\r\n") * 70 + b"\r\n"), NOT_HTTP),
-    "CRs": (say(OK + b"a:\r" * 20_000 + b"\r\n\r\n"), NOT_HTTP),
     "CR": (say(OK + b"a: b\rRetry-After: 5\r\n\r\n"), NOT_HTTP),
     "much informational": (say(EARLY * 100 + NO_CONTENT), NOT_HTTP),
-    "some informational": (say(EARLY * 3 + NO_CONTENT), Outcome(204)),
-    "one before the answer": (say(EARLY + b"HTTP/1.1 503 x\r\nRetry-After: 17\r\n\r\n"), BUSY),
+    "some before the answer": (say(EARLY * 3 + b"HTTP/1.1 503 x\r\nRetry-After: 17\r\n\r\n"), BUSY),
     "reset": (reset, Outcome(error="The connection was reset.")),
 }
 
@@ -155,16 +143,13 @@ def fails(*_):
     raise socket.gaierror(socket.EAI_NONAME, "not known")
 
 
-def test_what_can_not_be_reached_is_not_delivered(monkeypatch):
+def test_what_can_not_be_reached_is_not_delivered():
     with Receiver() as gone:
         pass
     assert post(gone.url) == Outcome(error="The connection was refused.")
     for lookup in (fails, leads_to()):
         nameless = Outcome(error="The host's name has no address.")
         assert post("http://unknown.example/", lookup=lookup) == nameless
-    unreachable = OSError(errno.ENETUNREACH, "unreachable")
-    monkeypatch.setattr(socket.socket, "connect", Mock(side_effect=unreachable))
-    assert post("http://10.0.0.1/") == Outcome(error="The connection failed.")
 
 
 def test_a_header_that_is_not_heard_costs_nothing():
@@ -315,34 +300,26 @@ def test_a_proxy_connects_for_https_and_sees_nothing_of_it():
     assert "proxy-authorization" not in receiver.received[0].headers
 
 
-ANSWERED = "The proxy of this server answered {}."
 PROXY_TROUBLE = (
-    (b"HTTP/1.1 403 no\r\n\r\n", ANSWERED.format(403)),
-    (b"HTTP/1.1 407 no\r\n\r\n", ANSWERED.format(407)),
-    (b"what?\r\n", "The proxy of this server gave no valid answer."),
+    ("https", b"HTTP/1.1 403 no\r\n\r\n", "answered 403"),
+    ("http", b"HTTP/1.1 407 no\r\nContent-Length: 0\r\n\r\n", "answered 407"),
+    ("https", b"what?\r\n", "gave no valid answer"),
 )
 
 
-@pytest.mark.parametrize(("data", "sentence"), PROXY_TROUBLE)
-def test_a_failure_of_the_proxy_is_not_taken_for_the_receivers(data, sentence):
+@pytest.mark.parametrize(("scheme", "data", "failure"), PROXY_TROUBLE)
+def test_a_failure_of_the_proxy_is_not_taken_for_the_receivers(scheme, data, failure):
+    url = f"{scheme}://hooks.example/"
     with Receiver(say(data)) as proxy:
-        assert post("https://hooks.example/", **via(proxy)).error == sentence
-    with Receiver(answer(407)) as proxy:
-        assert post("http://hooks.example/", **via(proxy)).error == ANSWERED.format(407)
-    unreached = "The proxy of this server could not be reached."
-    assert post("http://hooks.example/", **via(proxy)).error == unreached
+        assert post(url, **via(proxy)).error == f"The proxy of this server {failure}."
+    assert post(url, **via(proxy)).error == "The proxy of this server could not be reached."
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        "http://127.0.0.1/",
-        "http://[::ffff:10.0.0.1]/",
-        "http://localhost/",
-        "http://metadata.google.internal/",
-    ],
+    "host", ["127.0.0.1", "[::ffff:10.0.0.1]", "localhost", "metadata.google.internal"]
 )
-def test_a_proxy_gets_no_alert_for_private_addresses_and_metadata(url):
+def test_a_proxy_gets_no_alert_for_private_addresses_and_metadata(host):
     with Receiver() as proxy:
-        assert "private or reserved" in post(url, allow_private=False, **via(proxy)).error
+        outcome = post(f"http://{host}/", allow_private=False, **via(proxy))
+        assert "private or reserved" in outcome.error
     assert proxy.connections == 0
