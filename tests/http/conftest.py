@@ -62,6 +62,33 @@ def check(app, key):
     return app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]
 
 
+class One:
+    """A check of a key, and what is asked about it."""
+
+    def __init__(self, app, key, check):
+        self.app, self.key, self.check = app, key, check
+        self.path = f"/checks/{check['id']}"
+
+    def __call__(self, method, path="", body=None, **options):
+        return self.app(method, self.path + path, body, key=self.key, **options)
+
+    def read(self):
+        return self.app.json("GET", self.path, key=self.key)["check"]
+
+    def types(self):
+        """Of its alerts, oldest first."""
+        alerts = self.app.json("GET", f"{self.path}/alerts", key=self.key)["alerts"]
+        return [alert["type"] for alert in reversed(alerts)]
+
+    def ping(self, signal="", method="GET"):
+        return self.app(method, f"/ping/{self.check['id']}{signal}")
+
+
+@pytest.fixture
+def one(app, key, check):
+    return One(app, key, check)
+
+
 @contextlib.contextmanager
 def served(app):
     """The URL of an application that answers on a socket."""

@@ -10,9 +10,9 @@ from tests.systems import LIMITS
 
 
 @pytest.fixture
-def low_disk(app, key, check, monkeypatch):
+def low_disk(app, one, monkeypatch):
     """From now on, that is after a key and a check were made, too little is free."""
-    assert app("POST", "/key/read-only", key=key).status == 201
+    assert app("POST", "/key/read-only", key=one.key).status == 201
     monkeypatch.setattr(app.service.database.reserve, "is_low", lambda: True)
 
 
@@ -29,63 +29,51 @@ def full_disk():
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_on_a_low_disk_nothing_new_is_taken(app, key, check, low_disk):
-    path = f"/checks/{check['id']}"
+def test_on_a_low_disk_nothing_new_is_taken(app, one, low_disk):
     refused = [
-        app("POST", "/checks", GOOD_CHECK, key=key),
-        app("POST", f"{path}/test-alert", key=key),
+        app("POST", "/checks", GOOD_CHECK, key=one.key),
+        one("POST", "/test-alert"),
         app("POST", "/register"),
         app("POST", "/register", {"email": "b@example.com"}),
-        app("POST", "/key/webhook-secret", key=key),
-        app("POST", "/key/read-only", key=key),
+        app("POST", "/key/webhook-secret", key=one.key),
+        app("POST", "/key/read-only", key=one.key),
     ]
-    for answer in refused:
-        assert (answer.status, json.loads(answer.body)["code"]) == (503, "disk_low")
+    require_refused(refused, "disk_low")
+    assert app.json("GET", "/checks", key=one.key)["checks"] == [one.check]
+    assert one.types() == []
+
+
+def require_refused(answers, code):
+    for answer in answers:
+        assert (answer.status, json.loads(answer.body)["code"]) == (503, code)
         assert int(answer.headers["Retry-After"]) > 0
-    assert app.json("GET", "/checks", key=key)["checks"] == [check]
-    assert app.json("GET", f"{path}/alerts", key=key)["alerts"] == []
 
 
-def test_on_a_low_disk_all_that_there_is_goes_on(app, key, check, low_disk):
-    path = f"/checks/{check['id']}"
-    assert app("GET", f"/ping/{check['id']}").status == 200
+def test_on_a_low_disk_all_that_there_is_goes_on(app, one, low_disk):
+    assert one.ping().status == 200
     app.clock.advance(3661)
     assert app.service.sweep.sweep_once() == 1
-    assert app.json("POST", f"/ping/{check['id']}")["recovered"]
-    assert len(app.json("GET", f"{path}/alerts", key=key)["alerts"]) == 2
+    assert one.ping().status == 200
+    assert one.types() == ["check.overdue", "check.recovered"]
     for change in ({}, {"period_seconds": 31_536_000}, {"name": "longer"}, {"webhook_url": None}):
-        assert app("PATCH", path, change, key=key).status == 200
-    for ended in ("/key/read-only", path, "/key"):
-        assert app("DELETE", ended, key=key).status == 204
+        assert one("PATCH", "", change).status == 200
+    for ended in ("/key/read-only", one.path, "/key"):
+        assert app("DELETE", ended, key=one.key).status == 204
     assert app("GET", "/healthz").status == 200
 
 
 @LIMITS
-def test_on_a_full_disk_nothing_is_acknowledged_or_half_done(app, key, check):
-    path = f"/checks/{check['id']}"
-    ping = f"/ping/{check['id']}"
+def test_on_a_full_disk_nothing_is_acknowledged_or_half_done(app, one):
     with full_disk():
-        refused = [app(method, ping) for method in ("GET", "HEAD", "POST")]
+        refused = [one.ping(method=method) for method in ("GET", "HEAD", "POST")]
         refused += [
-            app("POST", "/checks", GOOD_CHECK, key=key),
-            app("PATCH", path, {"name": "b"}, key=key),
-            app("DELETE", path, key=key),
-            app("POST", f"{path}/test-alert", key=key),
+            app("POST", "/checks", GOOD_CHECK, key=one.key),
+            one("PATCH", "", {"name": "b"}),
+            one("DELETE"),
+            one("POST", "/test-alert"),
             app("GET", "/healthz"),
         ]
-        assert app.json("GET", path, key=key)["check"] == check
-    for answer in refused:
-        assert (answer.status, json.loads(answer.body)["code"]) == (503, "database_unavailable")
-        assert int(answer.headers["Retry-After"]) > 0
-    assert app.json("GET", "/checks", key=key)["checks"] == [check]
-    assert app("GET", ping).status == app("GET", "/healthz").status == 200
-
-
-@LIMITS
-def test_a_sweep_on_a_full_disk_is_made_up_for(app, key, check):
-    app.clock.advance(3661)
-    with full_disk(), pytest.raises(Exception, match="database"):
-        app.service.sweep.sweep_once()
-    assert app.service.sweep.sweep_once() == 1
-    alerts = app.json("GET", f"/checks/{check['id']}/alerts", key=key)["alerts"]
-    assert [alert["type"] for alert in alerts] == ["check.overdue"]
+        assert one.read() == one.check
+    require_refused(refused, "database_unavailable")
+    assert app.json("GET", "/checks", key=one.key)["checks"] == [one.check]
+    assert one.ping().status == app("GET", "/healthz").status == 200
