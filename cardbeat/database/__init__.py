@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
 
 from cardbeat.database.database import Database, Lease, Row, Transaction
 from cardbeat.database.sqlite.database import SqliteDatabase
@@ -23,12 +22,9 @@ __all__ = [
     "Lease",
     "Row",
     "Transaction",
-    "open_database",
-    "open_to_look",
-    "require_driver",
 ]
 
-OLDEST_DRIVER: Final = (3, 2, 11)
+OLDEST_DRIVER = (3, 2, 11)
 """Oldest psycopg: the compiled part of older ones ignores our time limits while it waits."""
 
 

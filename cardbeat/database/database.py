@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from cardbeat.errors import MaybeDone, Unavailable
 from cardbeat.host.disk import Reserve
@@ -29,9 +29,9 @@ from cardbeat.log import Seldom
 
 log = logging.getLogger(__name__)
 
-READERS: Final = 8
-MOST_PINGS: Final = 256
-MOST_OTHERS: Final = 16
+READERS = 8
+MOST_PINGS = 256
+MOST_OTHERS = 16
 
 
 Row = Any

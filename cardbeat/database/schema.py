@@ -7,20 +7,18 @@ replaced by a new one that gets its rows: the columns that both have, or from ve
 tables, and each later script changes them. A script that was released is never changed.
 """
 
-from typing import Final
-
 from cardbeat.database.database import Transaction
 from cardbeat.errors import StartupError
 from cardbeat.files import read_text
 
-VERSION: Final = 10
+VERSION = 10
 """The version that this program writes."""
-OLDEST: Final = 7
+OLDEST = 7
 """The oldest version that this program brings up to date."""
-WHOLE: Final = 10
+WHOLE = 10
 """From this version on each script of SQLite makes all tables."""
 
-TABLES: Final = ("keys", "checks", "outages", "alerts", "monitor")
+TABLES = ("keys", "checks", "outages", "alerts", "monitor")
 """All tables that a restore fills, each after those that its rows refer to."""
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from functools import lru_cache
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.abc import Params, Query
@@ -21,15 +21,15 @@ from cardbeat.errors import StartupError
 
 T = TypeVar("T")
 
-STATEMENT_SECONDS: Final = 10.0
+STATEMENT_SECONDS = 10.0
 """Longest statement. A server that is suspended keeps its connections open and does not answer."""
-COMMIT_SECONDS: Final = 5.0
+COMMIT_SECONDS = 5.0
 """Longest wait for a COMMIT. A standby may delay it without limit; the caller needs an answer."""
-LOCK_SECONDS: Final = 1
+LOCK_SECONDS = 1
 """Longest wait for a row that another session keeps locked. The other writes wait too."""
-IDLE_SECONDS: Final = 10
+IDLE_SECONDS = 10
 """A process that is suspended in a transaction must not keep its locks for longer."""
-_DEFAULTS: Final = {
+_DEFAULTS = {
     "application_name": "cardbeat",
     "client_encoding": "UTF8",
     "connect_timeout": "5",
@@ -43,13 +43,13 @@ _DEFAULTS: Final = {
 }
 """Parameters that a URL may set otherwise."""
 # Indexes are in memory. It takes 0.4 s to compile a short statement that looks costly.
-_SESSION: Final = "SET random_page_cost = 1; SET jit = off;"
-_READER: Final = (
+_SESSION = "SET random_page_cost = 1; SET jit = off;"
+_READER = (
     # The server would keep a session that computes after its connection was closed.
     f"SET statement_timeout = '{0.9 * STATEMENT_SECONDS:g}s';"
     " SET default_transaction_read_only = on"
 )
-_BEGIN: Final = (
+_BEGIN = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
     # A limit that is set for the role or the database would cancel a COMMIT that waits.
     " SET LOCAL statement_timeout = 0;"
@@ -67,13 +67,13 @@ _VALUE = re.compile(r"\?|(?<!:):([a-z_]+)")
 """The place of a value."""
 
 
-UNDONE: Final = {"40001", "40P01", "23503", "25006", "0A000", "25P03", "25P04"}
+UNDONE = {"40001", "40P01", "23503", "25006", "0A000", "25P03", "25P04"}
 """The transaction may succeed if it is made again: serialization failure, deadlock, a foreign key
 to a row that was just deleted, a server that takes no writes (two codes) and a session that the
 server ended because its transaction took too long (two codes)."""
-TROUBLE: Final = (UNDONE | {"42501", "42P01", "55P03"}) - {"23503"}
+TROUBLE = (UNDONE | {"42501", "42P01", "55P03"}) - {"23503"}
 """Also a right or a table that the role has no more, and a row that stays locked for too long."""
-TROUBLE_CLASSES: Final = {"08", "40", "53", "57", "58", "F0", "XX"}
+TROUBLE_CLASSES = {"08", "40", "53", "57", "58", "F0", "XX"}
 """The connection, a transaction undone because of others, lack of room, a server that stops or
 cancels a statement, its disk, its defects."""
 LockNotAvailable = psycopg.errors.LockNotAvailable
@@ -257,17 +257,12 @@ def may_be_repeated(error: BaseException) -> bool:
     return code in UNDONE or code[:2] in ("08", "57")
 
 
-def in_one_line(error: BaseException) -> str:
-    """The text of an error. `connect` has removed the password from its own."""
-    return " ".join(str(error).split())
-
-
 @contextlib.contextmanager
 def start_up_errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        found = in_one_line(error)
+        found = " ".join(str(error).split())
         raise StartupError(f"can't use the PostgreSQL database: {found}") from None
 
 

@@ -10,7 +10,7 @@ the opposite order to another server's, so each transaction is one call.
 import contextlib
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import psycopg
 
@@ -22,7 +22,6 @@ from cardbeat.database.postgresql.connection import (
     Unconfirmed,
     Unreachable,
     connect,
-    in_one_line,
     is_trouble,
     may_be_repeated,
     start_up_errors,
@@ -34,17 +33,15 @@ from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import prepare_folder
 from cardbeat.host.staging import remove_left_behind
 
-PAUSES_SECONDS: Final = (0.005, 0.02, 0.1, None)
+PAUSES_SECONDS = (0.005, 0.02, 0.1, None)
 """Pauses before repeating a transaction that the server undid because of others."""
-AWAY_SECONDS: Final = 1.0
+AWAY_SECONDS = 1.0
 """Pause between two attempts to reach the server."""
-CONNECT_SECONDS: Final = 6.0
+CONNECT_SECONDS = 6.0
 """Longer than an attempt to reach it takes."""
-SLOW_SECONDS: Final = 1.0
+SLOW_SECONDS = 1.0
 """An answer that took longer does not tell the time."""
-_WORKS: Final = (
-    "SELECT 1 FROM pg_stat_activity WHERE pid = ? AND coalesce(state, '') NOT LIKE 'idle%'"
-)
+_WORKS = "SELECT 1 FROM pg_stat_activity WHERE pid = ? AND coalesce(state, '') NOT LIKE 'idle%'"
 """Whether a process of the server runs a statement. Its state is NULL if the role must not know.
 
 Another server may have a process of the same number: then the commit's connection must end first.
@@ -187,7 +184,7 @@ class PostgresqlDatabase(Database):
             connection = connect(self._url, only_reads=only_reads)
         except psycopg.Error as error:
             self._away_until = time.monotonic() + AWAY_SECONDS
-            raise Unreachable(in_one_line(error)) from None
+            raise Unreachable(str(error)) from None
         self._away_until = 0.0
         return connection
 

@@ -10,7 +10,6 @@ import secrets
 import time
 from contextlib import suppress
 from math import inf
-from typing import Final
 
 from cardbeat.clock import Clock
 from cardbeat.database.database import Database, Transaction
@@ -18,20 +17,20 @@ from cardbeat.errors import LeaseLost, Unavailable
 
 log = logging.getLogger(__name__)
 
-TERM_SECONDS: Final = 10.0
+TERM_SECONDS = 10.0
 """A lease that was not renewed for this long is free."""
-HELD_SECONDS: Final = 0.8 * TERM_SECONDS
-RENEWAL_SECONDS: Final = 0.2 * TERM_SECONDS
+HELD_SECONDS = 0.8 * TERM_SECONDS
+RENEWAL_SECONDS = 0.2 * TERM_SECONDS
 
-_IS_FREE: Final = "leases.holder = :holder OR leases.until < :now"
-_TAKE: Final = (
+_IS_FREE = "leases.holder = :holder OR leases.until < :now"
+_TAKE = (
     "INSERT INTO leases (name, holder, until) VALUES ('monitor', :holder, :until)"
     " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until"
     f" WHERE {_IS_FREE} RETURNING holder"
 )
-_LOOK: Final = f"SELECT 1 FROM leases WHERE name = 'monitor' AND NOT ({_IS_FREE})"
-_CONFIRM: Final = "UPDATE leases SET until = until WHERE name = 'monitor' AND holder = ?"
-_RELEASE: Final = "UPDATE leases SET until = 0 WHERE name = 'monitor' AND holder = ?"
+_LOOK = f"SELECT 1 FROM leases WHERE name = 'monitor' AND NOT ({_IS_FREE})"
+_CONFIRM = "UPDATE leases SET until = until WHERE name = 'monitor' AND holder = ?"
+_RELEASE = "UPDATE leases SET until = 0 WHERE name = 'monitor' AND holder = ?"
 
 
 class RowLease:

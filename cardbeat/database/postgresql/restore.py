@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from cardbeat.database.postgresql.connection import (
     Connection,
@@ -20,9 +20,9 @@ from cardbeat.host.ownership import make_folder
 from cardbeat.host.staging import staging_folder
 from cardbeat.host.system import RequireGoing, always_going
 
-COMMIT_SECONDS: Final = 600.0
+COMMIT_SECONDS = 600.0
 """Longest COMMIT of all rows. It waits for a synchronous standby to have them too."""
-LOCK_SECONDS: Final = 5
+LOCK_SECONDS = 5
 
 
 def restore(

@@ -5,14 +5,14 @@ warning; and a sentence that says what was found and, after "; ", what to do.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from cardbeat.clock import utc_text
 from cardbeat.database.database import Transaction
 from cardbeat.database.schema import OLDEST, VERSION, last_moment, require_known, script
 from cardbeat.errors import StartupError
 
-LOCK: Final = 0x43424541
+LOCK = 0x43424541
 """The key of an advisory lock, which the transaction holds that makes the tables."""
 
 

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from cardbeat.clock import time_or_none
@@ -46,7 +46,7 @@ from cardbeat.host.system import RequireGoing, always_going, replace, sync_file,
 
 SECONDS, BYTES_A_SECOND = 300, 500_000
 """A copy may take these seconds, and one more for each so many bytes: 20 times the usual time."""
-STEPS_BETWEEN_LOOKS: Final = 100_000
+STEPS_BETWEEN_LOOKS = 100_000
 """Steps of SQLite's virtual machine, about 1 ms, between two looks at the clock."""
 
 

@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from cardbeat.clock import wall_clock
 from cardbeat.database.database import Database, Write, by_work, make_together
@@ -39,9 +39,9 @@ from cardbeat.host.ownership import prepare_folder, status_of
 from cardbeat.host.staging import remove_left_behind
 from cardbeat.host.system import unlock
 
-READERS_LEAVE_SECONDS: Final = 0.1
+READERS_LEAVE_SECONDS = 0.1
 """How long the writer waits for readers that began before it empties the -wal."""
-WAL_GROWTH_BYTES: Final = 4 * 1024 * 1024
+WAL_GROWTH_BYTES = 4 * 1024 * 1024
 """By how much the -wal grows until the writer tries again, after readers stayed for longer."""
 
 

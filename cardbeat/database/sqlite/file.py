@@ -9,32 +9,30 @@ import time
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
 
 from cardbeat.database.schema import OLDEST, VERSION, WHOLE, last_moment, require_known, script
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership
 from cardbeat.host.system import LOCK_FLAGS, try_lock
 
-FILE_NAME: Final = "cardbeat.db"
-SERVER_LOCK: Final = "delivery.lock"
+FILE_NAME = "cardbeat.db"
+SERVER_LOCK = "delivery.lock"
 """A server holds it as long as it runs, as those of earlier versions do."""
-WRITER_LOCK: Final = "writer.lock"
+WRITER_LOCK = "writer.lock"
 """Held during each write, also by commands that write while a server runs."""
-FILES: Final = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", WRITER_LOCK, SERVER_LOCK)
+FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", WRITER_LOCK, SERVER_LOCK)
 """The files of a data folder that a server must be able to use."""
-APPLICATION_ID: Final = 0x43424541
-BUSY_SECONDS: Final = 5
+APPLICATION_ID = 0x43424541
+BUSY_SECONDS = 5
 """Longest wait for another program that has the file locked, such as a backup tool."""
-LOCK_POLL_SECONDS: Final = 0.0005
+LOCK_POLL_SECONDS = 0.0005
 """From one attempt to the next: finds the lock free between two commits of another process."""
-WAL_BYTES: Final = 64 * 1024 * 1024
+WAL_BYTES = 64 * 1024 * 1024
 """From this size on the writer empties the -wal. It keeps this size: to grow makes commits slow."""
-QUICK_CHECK_BYTES: Final = 64 * 1024 * 1024
+QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """A larger file is not checked whole at the start: clients would wait. `doctor` does it."""
 
-_WORD: Final = re.compile(r"'[^']*'|\w+|\S")
-_SHOWN_CHARACTERS: Final = 60
+_WORD = re.compile(r"'[^']*'|\w+|\S")
 
 
 class Damaged(StartupError):
@@ -179,7 +177,7 @@ def require_ours(
         wrong |= found - ours
     # Tables first.
     for kind, name, _ in sorted(wrong, reverse=True):
-        raise damaged(path, f"has the {kind} {name[:_SHOWN_CHARACTERS]} not as cardbeat makes it")
+        raise damaged(path, f"has the {kind} {name[:60]} not as cardbeat makes it")
 
 
 def version_of(connection: sqlite3.Connection) -> int:
