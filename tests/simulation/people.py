@@ -128,18 +128,15 @@ class Owner:
 
     def _register(self, tried: int = 0) -> None:
         def registered(status: int, answer: dict[str, Any]) -> None:
-            if status == 201:
-                self._registered(answer)
-            else:
+            if status != 201:
                 self._try_again(self._register, tried)
+                return
+            self._key = answer["key"]
+            for _ in range(self._wanted):
+                seconds = self._luck.uniform(0, self._world.settle_seconds)
+                self._world.scheduler.after(seconds, self.create)
 
         self._ask("POST", "/register", registered, {"email": "owner@example.com"})
-
-    def _registered(self, answer: dict[str, Any]) -> None:
-        self._key = answer["key"]
-        self._ask("GET", "/key", lambda *_: None)
-        for _ in range(self._wanted):
-            self._world.scheduler.after(self._luck.uniform(0, self._world.settle_seconds), self.create)
 
     def _try_again(self, what: Callable[[int], None], tried: int) -> None:
         """At the latest after a quarter of a sweep's interval, where a disk stays in trouble for several of them."""
@@ -160,9 +157,9 @@ class Owner:
         def created(status: int, answer: dict[str, Any]) -> None:
             if status == 201:
                 self.id = answer["check"]["api_key_id"]
-                self.jobs.append(Job(self._world, self, answer["check"], sent_at))
-                if self.is_gone:
-                    self.jobs[-1].known.may_be_gone = True
+                job = Job(self._world, self, answer["check"], sent_at)
+                job.known.may_be_gone = self.is_gone
+                self.jobs.append(job)
             elif status in (0, 503, REFUSED):
                 self._try_again(self.create, tried)
 
@@ -205,8 +202,11 @@ class Owner:
     def _snooze(self, job: Job | None, seconds: int) -> bool:
         if job is None or job.known.asked_snoozes:
             return False
-        known, world, sent_at = job.known, self._world, self._world.now
-        jumped, changes_before = world.scheduler.jump_seconds, known.changes
+        known = job.known
+        world = self._world
+        sent_at = world.now
+        jumped = world.scheduler.jump_seconds
+        changes_before = known.changes
         known.asked_changes += 1
         world.model.asks_snooze(known)
 
@@ -227,14 +227,17 @@ class Owner:
             world.model.answered_snooze(known, sent_at, world.now, None)
 
         path = f"/checks/{known.id}/snooze"
-        method, body = ("PUT", {"seconds": seconds}) if seconds else ("DELETE", None)
-        self._ask(method, path, told, body, late)
+        if seconds:
+            self._ask("PUT", path, told, {"seconds": seconds}, late)
+        else:
+            self._ask("DELETE", path, told, late=late)
         return True
 
     def _patch(self, job: Job | None, changes: dict[str, Any]) -> bool:
         if job is None:
             return False
-        known, world = job.known, self._world
+        known = job.known
+        world = self._world
         changes_before = known.changes
         known.asked_changes += 1
         before = known.repeats
@@ -281,7 +284,8 @@ class Owner:
         def told(status: int, _answer: dict[str, Any]) -> None:
             job.end()
             if status == 204:
-                job.known.gone_at, job.known.is_deleted = self._world.now, True
+                job.known.gone_at = self._world.now
+                job.known.is_deleted = True
             self.create()
 
         self._ask("DELETE", f"/checks/{job.known.id}", told)
