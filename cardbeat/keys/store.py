@@ -141,12 +141,6 @@ class Keys:
         with self._database.read() as connection:
             return [self._key(row) for row in connection.execute(sql)]
 
-    def count_by_tier(self) -> dict[str, int]:
-        """The number of keys in each tier, also in tiers that are no longer defined."""
-        sql = "SELECT tier, count(*) FROM keys WHERE revoked_at IS NULL GROUP BY tier"
-        with self._database.read() as connection:
-            return dict(map(tuple, connection.execute(sql)))
-
     def _look_up(self, digest: bytes) -> Key:
         """The key as the database has it, noted as used and cached. Raises `Refusal` 401."""
         generation = self._generation

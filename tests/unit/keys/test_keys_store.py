@@ -92,7 +92,6 @@ def test_another_tier_counts_for_a_key_and_its_reader(keys):
     assert [found(keys, digest).limits for digest in digests] == [FREE, FREE]
     assert keys.set_tier(issued.key.id, "unlimited")
     assert [found(keys, digest).limits for digest in digests] == [UNLIMITED, UNLIMITED]
-    assert keys.count_by_tier() == {"unlimited": 1}
 
 
 def test_a_key_that_ends_while_it_is_read_is_not_cached(database, open_keys):
@@ -146,7 +145,7 @@ def test_a_revoked_key_is_in_no_list_and_has_no_tier(keys):
     assert keys.revoke(key.id)
     assert not keys.revoke(key.id)
     assert not keys.set_tier(key.id, "unlimited")
-    assert (keys.all(), keys.count_by_tier()) == ([], {})
+    assert keys.all() == []
 
 
 def test_the_first_use_of_a_key_or_its_reader_is_noted_once(keys, database, clock, monotonic):
