@@ -196,7 +196,7 @@ def test_what_a_node_that_is_cut_off_is_asked_is_refused_in_time_until_the_cut_h
 
 
 def test_a_node_that_starts_cut_off_ends_with_one_line(story):
-    assert story.starting.process.wait(20) == 2
+    assert story.starting.process.wait(60) == 2
     assert story.starting.log.read_text().count("\n") == 1
 
 
