@@ -89,8 +89,8 @@ class CardRoutes:
         """The card's PNG if it is stored and its key is cached; else what finds it in a thread."""
         hot = self._store.memory.get(request.target)
         key_hash = hot[1] if hot else _key_hash(request)
-        key = self._keys.cached(key_hash)
-        if key is None or key.scope != CARDS:
+        # With a key of another scope no card was ever drawn, and none is stored.
+        if self._keys.cached(key_hash) is None:
             return partial(self._find, key_hash)
         if hot:
             return asked_part(request, hot[0])
