@@ -19,7 +19,7 @@ from cardbeat.database import Database, Lease, Transaction, monitor
 from cardbeat.errors import LeaseLost
 from cardbeat.heartbeat import outages
 from cardbeat.heartbeat.alerts import message, recording
-from cardbeat.heartbeat.transitions import OVERDUE, TURNED, Turned, note
+from cardbeat.heartbeat.outages import OVERDUE, TURNED, Turned, note
 from cardbeat.jobs.background import BackgroundThread
 
 log = logging.getLogger(__name__)

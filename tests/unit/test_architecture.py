@@ -45,7 +45,7 @@ LAYERS = {
         {"routes"},
     ],
     "heartbeat": [
-        {"__init__", "check", "report", "transitions"},
+        {"__init__", "check", "report"},
         {"outages"},
         {"alerts"},
         {"pings", "sweep", "tidy"},

@@ -22,7 +22,7 @@ from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.message import OVERDUE, RECOVERED, TEST, Facts, body_of
 from cardbeat.heartbeat.alerts.recording import marks
 from cardbeat.heartbeat.check import Check
-from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
+from cardbeat.heartbeat.outages import GIVEN_UP, note, subject_of
 
 KEPT = 100
 """Alerts that a check keeps; older finished ones are deleted."""

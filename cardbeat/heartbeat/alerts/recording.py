@@ -10,7 +10,7 @@ from cardbeat.database import Row, Transaction
 from cardbeat.heartbeat.alerts.message import RECOVERED, REMINDER, TEST
 from cardbeat.heartbeat.alerts.target import host_of
 from cardbeat.heartbeat.check import Check
-from cardbeat.heartbeat.transitions import Turned
+from cardbeat.heartbeat.outages import Turned
 
 WAITING_ALERTS = 20
 """While so many alerts of a check wait, outages behind them get none of their own."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.heartbeat.transitions import LINES, OVERDUE, note
+from cardbeat.heartbeat.outages import LINES, OVERDUE, note
 from tests.heart import Heart
 from tests.postgresql import BOTH_ENGINES
 
