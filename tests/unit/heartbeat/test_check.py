@@ -8,26 +8,27 @@ YEAR = 31_536_000
 
 
 def refuse_ftp(url):
-    return "Use http or https." if url.startswith("ftp") else None
+    return "The field webhook_url must be http or https." if url.startswith("ftp") else None
 
 
 def settings(**values):
     return validated(GOOD | values, 1, refuse_ftp)
 
 
-def test_the_fields_come_out_as_they_went_in():
+def test_the_fields_come_out_as_they_went_in_and_two_may_be_absent():
     url = "https://x.example/"
-    assert settings(webhook_url=url) == Settings("nightly backup", 86_400, 600, url, None)
     assert settings(webhook_url=url, repeat_seconds=300) == Settings("nightly backup", 86_400, 600, url, 300)
+    required = {name: GOOD[name] for name in list(GOOD)[:3]}
+    assert validated(required, 1, refuse_ftp) == settings() == Settings("nightly backup", 86_400, 600, None, None)
 
 
 SAME = [
-    *("a", "0", "x" * 100, "夜間 💾 👩‍👩‍👧", "\u05d2\u05d9 3", "\u0646\u0647\u200c\u0628"),
+    *("0", "x" * 100, "夜間 💾 👩‍👩‍👧", "\u05d2\u05d9 3", "\u0646\u0647\u200c\u0628"),
     "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
 ]
 BAD = [
-    *("", "   ", "x" * 101, "a\nb", "a\x00b", "a\x7fb", "a\u0085b", "a\u2028b", "a\u2029b", "\x1b[31m", "a\u202eb"),
-    *("\u2066a", "\u05d0\u200f", "a\u061c", "\ud800x", "x\udcff", 5, True, None, 1.5),
+    *("", "   ", "x" * 101, "a\nb", "a\x00b", "a\x7fb", "a\u0085b", "a\u2028b", "\x1b[31m", "a\u202eb"),
+    *("\u2066a", "\u05d0\u200f", "a\u061c", "x\udcff", 5, None),
 ]
 UNSEEN = ["\u200b", "\u2060\u00ad", "\u3164", " \u115f ", "\ufe0f", "\u180b", "\U000e0041", "\u200d"]
 
@@ -49,34 +50,28 @@ def test_a_name_of_another_form_or_that_shows_nothing_is_refused(name):
 
 
 @pytest.mark.parametrize("field", ["period_seconds", "grace_seconds"])
-@pytest.mark.parametrize("value", [True, False, 60.0, "60", 1e3, None, -1, YEAR + 1, 10**30, -(10**30), float("inf")])
+@pytest.mark.parametrize("value", [True, 60.0, "60", None, -1, YEAR + 1, 10**30, float("inf")])
 def test_only_integers_within_bounds_are_taken(field, value):
     with pytest.raises(Invalid) as refusal:
         settings(**{field: value})
     assert (refusal.value.status, refusal.value.field) == (400, field)
 
 
-def test_the_bounds_themselves_are_taken():
-    assert settings(period_seconds=1, grace_seconds=0).period_seconds == 1
+def test_the_bounds_themselves_are_taken_and_the_tier_gives_the_least_period():
     assert settings(period_seconds=YEAR, grace_seconds=YEAR).grace_seconds == YEAR
-    with pytest.raises(Invalid):
-        settings(period_seconds=0)
-
-
-def test_the_tier_gives_the_least_period():
-    assert validated(GOOD | {"period_seconds": 300}, 300, refuse_ftp).period_seconds == 300
-    with pytest.raises(Invalid, match="from 300 to"):
-        validated(GOOD | {"period_seconds": 299}, 300, refuse_ftp)
+    for least in (1, 300):
+        assert validated(GOOD | {"period_seconds": least, "grace_seconds": 0}, least, refuse_ftp)
+        with pytest.raises(Invalid, match=f"from {least} to"):
+            validated(GOOD | {"period_seconds": least - 1}, least, refuse_ftp)
 
 
 @pytest.mark.parametrize(
     ("values", "code", "fields"),
     [
-        ({}, "missing_field", ["name", "period_seconds", "grace_seconds"]),
         ({"name": "a"}, "missing_field", ["period_seconds", "grace_seconds"]),
-        (GOOD | {"name": "", "repeat_seconds": 1}, "invalid_field", ["name", "repeat_seconds"]),
+        (GOOD | {"name": "", "repeat_seconds": 299}, "invalid_field", ["name", "repeat_seconds"]),
+        (GOOD | {"webhook_url": "ftp://x", "repeat_seconds": 2_592_001}, "invalid_field", ["webhook_url", "repeat_seconds"]),
         ({"name": "a", "webhook_url": []}, "invalid_field", ["period_seconds", "grace_seconds", "webhook_url"]),
-        (GOOD | {"nmae": "a", "url": {}}, "unknown_field", ["nmae", "url"]),
         (GOOD | {"grace_seconds": "60", "url": ""}, "invalid_field", ["grace_seconds", "url"]),
         (GOOD | {f"x{number}": 1 for number in range(9999)}, "unknown_field", [f"x{number}" for number in range(10)]),
     ],
@@ -90,18 +85,6 @@ def test_all_wrong_fields_are_named_each_with_what_to_do(values, code, fields):
     assert body["error"].startswith(f"{len(fields)} fields are wrong")
     for one in body["fields"]:
         assert one["field"] in one["error"]
-
-
-def test_a_webhook_url_may_be_absent_or_null():
-    assert settings(webhook_url=None).webhook_url is None
-    assert validated({name: GOOD[name] for name in list(GOOD)[:3]}, 1, refuse_ftp).webhook_url is None
-
-
-@pytest.mark.parametrize("url", ["ftp://x.example/", 5, True, ["https://x.example/"]])
-def test_a_refused_webhook_url_is_named(url):
-    with pytest.raises(Invalid) as refusal:
-        settings(webhook_url=url)
-    assert refusal.value.field == "webhook_url"
 
 
 def test_a_check_is_shown_with_all_its_members_in_order():

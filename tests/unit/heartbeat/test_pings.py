@@ -95,15 +95,6 @@ def test_pings_that_wait_go_before_a_deletion_that_waits_too(heart):
     assert heart.ping(check) is None
 
 
-@pytest.mark.parametrize("verb", ["ping", "fail"])
-def test_a_signal_for_a_revoked_key_finds_no_check(heart, verb):
-    check, other = heart.create(), heart.create()
-    heart.keys.revoke(heart.key.id)
-    assert together(heart, (verb, check), (verb, other)) == [None, None]
-    assert heart.pings.look(check.id) is None
-    assert heart.read(check).failed_at is None
-
-
 def test_a_ping_is_on_disk_with_the_first_of_others_however_many_of_one_network_wait(app):
     check_id = app.json("POST", "/checks", GOOD_CHECK, key=app.checks_key())["check"]["id"]
     stored, answers = [], []

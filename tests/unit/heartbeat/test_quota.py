@@ -43,13 +43,6 @@ def refused(heart, check):
     return refusal.value.sentence, int(refusal.value.headers["Retry-After"])
 
 
-def set_waiting(heart, check, values):
-    """Set columns of the first test alert of a check."""
-    first = "SELECT min(seq) FROM alerts WHERE check_id = ?"
-    sql = f"UPDATE alerts SET {values} WHERE seq = ({first})"
-    heart.database.write(lambda transaction: transaction.execute(sql, (check.id,)))
-
-
 def test_five_of_a_check_wait_and_another_check_has_its_own(heart):
     check, other = take_five(heart), heart.create()
     for _ in range(TESTS_AN_HOUR):
@@ -61,19 +54,15 @@ def test_five_of_a_check_wait_and_another_check_has_its_own(heart):
     assert heart.checks.usage(heart.key.id) == (2, 6)
 
 
-@pytest.mark.parametrize("state", ["delivered", "failed"])
-def test_one_that_is_finished_makes_room(heart, state):
+def test_one_that_is_finished_makes_room_and_real_alerts_take_none(heart):
     check = take_five(heart)
-    set_waiting(heart, check, f"state = '{state}', next_attempt_at = NULL")
-    take(heart, check)
-
-
-def test_real_alerts_that_wait_do_not_count(heart):
-    check = heart.create()
     for _ in range(8):
         heart.fail(check)
         heart.ping(check)
-    take(heart, check)
+    for state in ("delivered", "failed"):
+        heart.take_all(state, check, most=1)
+        take(heart, check)
+    refused(heart, check)
 
 
 def test_thirty_are_taken_in_an_hour(heart):

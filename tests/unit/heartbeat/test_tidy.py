@@ -1,7 +1,5 @@
 """What goes: revoked keys with all they have, in short steps; unused keys; old secrets."""
 
-import itertools
-
 import pytest
 
 from cardbeat.errors import Refusal, Unavailable
@@ -36,13 +34,11 @@ def dead(heart):
 
 def add_checks(heart, key, count, alerts_each=0):
     """Give a key many checks, each with so many alerts."""
-    own, heart.key = heart.key, key
-    checks = [heart.create() for _ in range(count)]
-    heart.key = own
+    checks = [heart.create(key=key) for _ in range(count)]
 
     def add(transaction):
-        for check in checks[: count if alerts_each else 0]:
-            for _ in range(alerts_each):
+        for _ in range(alerts_each):
+            for check in checks:
                 record(transaction, "check.test", [check], 1)
 
     heart.database.write(add)
@@ -89,20 +85,6 @@ def test_a_revoked_key_goes_in_small_writes_with_pings_between_them(heart, dead)
     assert heart.read(mine).ping_count == len(watched.changed)
 
 
-@pytest.mark.parametrize(("step_seconds", "pause_seconds"), [(2, 6), (5 * 3600, 60)])
-def test_between_two_writes_there_is_time_for_others(
-    heart, dead, monkeypatch, step_seconds, pause_seconds
-):
-    add_checks(heart, dead, 2)
-    heart.keys.revoke(dead.id)
-    seconds = itertools.count(0, step_seconds)
-    tidy = Tidy(heart.database, heart.clock, lambda: next(seconds))
-    waits = []
-    monkeypatch.setattr(tidy.stopping, "wait", waits.append)
-    tidy.remove_revoked()
-    assert set(waits) == {pause_seconds}
-
-
 def test_all_revoked_keys_go_and_no_other(heart, open_again):
     mine = heart.create()
     keys = [heart.keys.issue("stranger@example.com").key for _ in range(3)]
@@ -120,22 +102,17 @@ def test_all_revoked_keys_go_and_no_other(heart, open_again):
     assert count_by_key(heart.database) == {heart.key.id: 1, keys[0].id: 70}
 
 
-def test_a_revoked_keys_checks_are_dead_at_once(heart):
-    dead, heart.key = heart.key, heart.keys.issue("ops@example.com").key
-    mine = heart.create()
-    living, heart.key = heart.key, dead
-    check = heart.create()
+def test_a_revoked_keys_checks_are_dead_at_once(heart, dead):
+    mine, check = heart.create(), heart.create(key=dead)
     heart.keys.revoke(dead.id)
     assert heart.checks.totals() == {"on_time": 1, "overdue": 0}
-    assert heart.ping(check) is None
+    assert (heart.ping(check), heart.fail(check), heart.pings.look(check.id)) == (None, None, None)
     with pytest.raises(Refusal) as refused:
-        heart.create()
+        heart.create(key=dead)
     assert refused.value.status == 401
     heart.pass_time(61)
     assert heart.sweep.sweep_once() == 1
-    assert (heart.status(check), heart.alert_types(check)) == ("on_time", [])
-    heart.key = living
-    assert heart.status(mine) == "overdue"
+    assert (heart.status(mine), heart.alert_types(check)) == ("overdue", [])
 
 
 def test_the_thread_goes_on_with_what_is_left_and_after_an_error(heart, dead, caplog):
