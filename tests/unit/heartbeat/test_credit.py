@@ -156,8 +156,6 @@ def test_a_process_killed_in_the_middle_leaves_the_rest_to_the_next(heart, later
         assert list(monitor.values(connection)) == ["last_sweep_at"]
 
 
-
-
 def test_a_clock_set_back_may_delay_an_alert_by_as_much_and_no_more(heart):
     check, older = heart.create(1000), heart.create(2 * HOUR)
     heart.pass_time(HOUR)
@@ -203,7 +201,3 @@ def test_retries_and_reminders_go_back_with_the_clock(heart):
         remind_at = connection.execute("SELECT remind_at FROM checks").fetchone()[0]
     assert found == due_at - 24 * HOUR
     assert remind_at == heart.clock.now + 300
-
-
-
-

@@ -48,19 +48,6 @@ def waiting(heart, check):
     return [alert["type"] for alert in reversed(heart.alerts.newest(check.id)) if alert["state"] == "pending"]
 
 
-def change(heart, check, **values):
-    read = heart.read(check)
-    heart.checks.update(read, heart.settings(read, **values))
-
-
-def assert_follows_after(heart, check, seconds):
-    """A reminder is due so long after now, and not before."""
-    sweep(heart, seconds)
-    assert waiting(heart, check) == []
-    sweep(heart, 1)
-    assert waiting(heart, check) == [REMINDER]
-
-
 def test_a_reminder_follows_each_time_the_span_passes_and_not_before(heart, check):
     for number in range(1, 4):
         sweep(heart, REPEAT - (number > 1))
@@ -71,23 +58,21 @@ def test_a_reminder_follows_each_time_the_span_passes_and_not_before(heart, chec
     assert heart.read(check).outage == 1
 
 
-
-
-
-
 def test_after_a_downtime_there_is_one_and_the_next_in_the_same_rhythm(heart, check):
     heart.clock.advance(10 * REPEAT + 50)
     heart.sweep = heart.new_sweep()
-    sweep(heart, 0)
-    assert heart.alert_types(check) == [OVERDUE, REMINDER]
+    for seconds, reminders in ((0, 1), (REPEAT - 50, 1), (1, 2)):
+        sweep(heart, seconds)
+        heart.take_all()
+        assert heart.alert_types(check) == [OVERDUE, *[REMINDER] * reminders]
+
+
+def test_one_alert_at_most_tells_of_an_outage_that_waits_to_be_told(heart):
+    check = heart.create(repeat_seconds=REPEAT)
+    for seconds in (61, 2 * REPEAT):
+        sweep(heart, seconds)
+        assert heart.alert_types(check) == [OVERDUE]
     heart.take_all()
-    sweep(heart, REPEAT - 50)
-    assert heart.alert_types(check) == [OVERDUE, REMINDER]
-    sweep(heart, 1)
-    assert heart.alert_types(check) == [OVERDUE, REMINDER, REMINDER]
-
-
-def test_one_that_waits_gives_way_to_the_next_and_to_the_recovery(heart, check):
     for _ in range(5):
         sweep(heart, REPEAT + 1)
     assert heart.alert_types(check) == [OVERDUE, REMINDER]
@@ -95,50 +80,27 @@ def test_one_that_waits_gives_way_to_the_next_and_to_the_recovery(heart, check):
     assert heart.alert_types(check) == [OVERDUE, RECOVERED]
 
 
-def test_none_is_stored_while_the_overdue_alert_waits(heart):
+def test_neither_a_test_nor_an_alert_that_was_given_up_is_in_the_way(heart):
     check = heart.create(repeat_seconds=REPEAT)
     sweep(heart, 61)
-    sweep(heart, 2 * REPEAT)
-    assert heart.alert_types(check) == [OVERDUE]
-    heart.take_all()
-    sweep(heart, REPEAT + 1)
-    assert heart.alert_types(check) == [OVERDUE, REMINDER]
-
-
-def test_a_test_alert_that_waits_is_not_in_the_way(heart, check):
+    heart.take_all("failed")
     heart.checks.test_alert(heart.key.id, check.id)
     sweep(heart, REPEAT + 1)
     assert waiting(heart, check) == ["check.test", REMINDER]
 
 
-def test_one_is_sent_after_an_overdue_alert_that_was_given_up(heart):
-    check = heart.create(repeat_seconds=REPEAT)
-    sweep(heart, 61)
-    heart.take_all("failed")
-    sweep(heart, REPEAT + 1)
-    assert waiting(heart, check) == [REMINDER]
-
-
-
-
 def test_a_snooze_drops_the_one_that_waits_and_the_next_follows_a_span_after_it(heart, check):
     sweep(heart, REPEAT + 1)
     heart.checks.snooze(heart.key.id, check.id, 5000)
-    assert waiting(heart, check) == []
-    assert_follows_after(heart, check, 5000 + REPEAT)
-
-
-
-
-
-
-
-
+    for seconds, left in ((0, []), (5000 + REPEAT, []), (1, [REMINDER])):
+        sweep(heart, seconds)
+        assert waiting(heart, check) == left
 
 
 def test_without_a_webhook_none_waits_for_one(heart, check):
     sweep(heart, REPEAT + 1)
-    change(heart, check, webhook_url=None)
+    read = heart.read(check)
+    heart.checks.update(read, heart.settings(read, webhook_url=None))
     sweep(heart, REPEAT)
     assert waiting(heart, check) == []
 
