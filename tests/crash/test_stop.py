@@ -81,13 +81,17 @@ def test_a_stop_ends_in_time_though_something_hangs(launch):
         for name, (_, trouble) in faults.items():
             trouble(servers[name])
         time.sleep(1)  # the sweeps and posts that are to hang have begun
-        for server in servers.values():
-            server.process.terminate()
-        ends = time.monotonic() + STOPPED_SECONDS
-        for name, server in servers.items():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                server.process.wait(max(0, ends - time.monotonic()))
-            assert server.process.poll() == 0, (name, server.log.read_text()[-500:])
+        require_stops(servers)
+
+
+def require_stops(servers):
+    for server in servers.values():
+        server.process.terminate()
+    ends = time.monotonic() + STOPPED_SECONDS
+    for name, server in servers.items():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.process.wait(max(0, ends - time.monotonic()))
+        assert server.process.poll() == 0, (name, server.log.read_text()[-500:])
 
 
 def hold_lock(stack, server):
@@ -139,13 +143,14 @@ def test_a_second_signal_ends_the_server_at_once(start):
         assert time.monotonic() - began < AT_ONCE_SECONDS
 
 
+def slow(receiver, connection):
+    receiver.read(connection)
+    assert receiver.released.wait(60)
+    connection.sendall(NO_CONTENT)
+
+
 def test_no_post_begins_while_a_stop_waits_for_clients(start):
     """It could have no time to end, and would be sent again."""
-
-    def slow(receiver, connection):
-        receiver.read(connection)
-        assert receiver.released.wait(60)
-        connection.sendall(NO_CONTENT)
 
     with Receiver(slow) as receiver, contextlib.ExitStack() as stack:
         server = start("--allow-private-webhooks")
