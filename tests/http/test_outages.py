@@ -38,7 +38,7 @@ def test_a_late_and_a_failed_outage_are_kept_also_without_a_webhook(app, key):
         app.service.sweep.sweep_once()
     late = outage(created + 90, app.clock.now, None, "late")
     assert outages_of(app, check, key) == {"outages": [late], "kept_since": check["created_at"]}
-    # A further failure is the same outage.
+    # A failure begins no other outage than the sweep has found.
     fail_and_ping(app, check)
     late["ended_at"] = utc_text(app.clock.now)
     app.clock.advance(10)
