@@ -1,12 +1,9 @@
 """The heartbeat without its HTTP side: a database, a key, its checks, a sweep, and clocks that only the test moves."""
 
 import itertools
-import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-
-import psycopg
 
 from cardbeat.config import Tier
 from cardbeat.heartbeat.alerts.delivery import Delivery
@@ -23,24 +20,6 @@ HOOK = "https://hooks.example/x"
 BASE_URL = "https://beats.example"
 SWEEP_SECONDS = 60
 FREE_OF_LIMITS = Tier(max_checks=None)
-DATABASE_ERRORS = sqlite3.Error, psycopg.Error
-
-
-def refuse(database, what, condition="1 = 1"):
-    """What a lock, a damaged index or a full disk does: this kind of change is refused, and all else can be written."""
-    sql = f"CREATE TRIGGER refused BEFORE {what} FOR EACH ROW WHEN ({condition}) "
-    if database.fence:
-        function = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END'"
-        database.write(lambda transaction: transaction.execute(function))
-        sql += "EXECUTE FUNCTION refuse()"
-    else:
-        sql += "BEGIN SELECT RAISE(ABORT, 'no'); END"
-    database.write(lambda transaction: transaction.execute(sql))
-
-
-def allow(database):
-    sql = "DROP FUNCTION refuse CASCADE" if database.fence else "DROP TRIGGER refused"
-    database.write(lambda transaction: transaction.execute(sql))
 
 
 def new_delivery(alerts, clock, post=None, elapsed=time.monotonic, **options):

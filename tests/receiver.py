@@ -110,12 +110,8 @@ class Unlimited:
         connection.close()
 
 
-def answer(status: int = 204, headers: str = "", body: bytes = b"") -> Behaviour:
-    def behave(receiver: Receiver, connection: socket.socket) -> None:
-        receiver.read(connection)
-        connection.sendall(f"HTTP/1.1 {status} x\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body)
-
-    return behave
+def answer(status: int = 204, headers: str = "") -> Behaviour:
+    return say(f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\n{headers}\r\n".encode())
 
 
 def say(data: bytes) -> Behaviour:
