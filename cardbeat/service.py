@@ -33,14 +33,12 @@ from cardbeat.jobs.background import BackgroundThread, start_thread
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
-from cardbeat.operation.health import HealthRoutes
-from cardbeat.operation.metrics import CheckMetricsRoutes, Metrics
+from cardbeat.operation.routes import CheckMetricsRoutes, HealthRoutes, Metrics
 from cardbeat.pages.routes import PageRoutes
-from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
 from cardbeat.web.message import Answered
 from cardbeat.web.router import Route, Router
-from cardbeat.web.server import HttpServer
+from cardbeat.web.server import HttpServer, Listener
 
 if TYPE_CHECKING:
     from cardbeat.heartbeat.alerts.post import Sender

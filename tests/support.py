@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from cardbeat.config import Config
 from cardbeat.database import Database, Transaction
 from cardbeat.web.clients import network_of
-from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
 from cardbeat.web.message import Request, Response, header_lines
 from cardbeat.web.router import Answer, Awaited, Router, refusal_of
+from cardbeat.web.server import Listener
 
 if TYPE_CHECKING:
 

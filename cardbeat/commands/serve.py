@@ -16,8 +16,8 @@ from cardbeat.host.surroundings import require_pillow
 from cardbeat.host.system import keep_files_private, on_stop_signals
 from cardbeat.log import BatchHandler
 from cardbeat.web.access import access_lines
-from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
+from cardbeat.web.server import Listener
 
 if TYPE_CHECKING:
     from cardbeat.service import Service

@@ -9,7 +9,7 @@ from unicodedata import category
 
 from PIL import Image, ImageDraw, ImageFont
 
-from cardbeat.typeset.faces.catalogue import FontFile
+from cardbeat.typeset.faces.files import FontFile
 from cardbeat.typeset.faces.fonts import Fonts, Glyphs
 from cardbeat.typeset.unicode import bidi
 from cardbeat.typeset.unicode.breaks import Break, breaks

@@ -7,7 +7,7 @@ from urllib.parse import quote_plus
 
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES
 from cardbeat.files import read_text
-from cardbeat.typeset.faces.catalogue import read_catalogue
+from cardbeat.typeset.faces.files import read_catalogue
 
 Fields = dict[str, str]
 """What `card_from` takes: texts, template and theme by their names."""

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.jobs.future import Future
-from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
 from cardbeat.web.message import Response
 from cardbeat.web.router import Awaited, Route, Router
-from cardbeat.web.server import HttpServer
+from cardbeat.web.server import HttpServer, Listener
 from tests.http.malformed import get
 
 PATIENCE_SECONDS = 60

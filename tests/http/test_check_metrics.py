@@ -4,7 +4,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cardbeat.heartbeat.checks import Checks
-from cardbeat.operation.metrics import CheckMetricsRoutes
+from cardbeat.operation.routes import CheckMetricsRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
 from tests.postgresql import BOTH_ENGINES

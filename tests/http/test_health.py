@@ -3,7 +3,7 @@ import sqlite3
 from contextlib import closing
 
 from cardbeat.database import monitor
-from cardbeat.operation.health import HealthRoutes
+from cardbeat.operation.routes import HealthRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
 from tests.support import answer_of

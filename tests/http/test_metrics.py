@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cardbeat.errors import Unavailable
-from cardbeat.operation.metrics import BOUNDS, DURATIONS, Metrics, Samples
+from cardbeat.operation.routes import BOUNDS, DURATIONS, Metrics, Samples
 from cardbeat.web.message import Request, Response
 from tests.client import ask
 from tests.http.conftest import served

@@ -13,7 +13,7 @@ import pytest
 from cardbeat.config import HttpLimits
 from cardbeat.errors import StartupError
 from cardbeat.web.access import access_lines
-from cardbeat.web.listener import Listener
+from cardbeat.web.server import Listener
 from tests.http.malformed import CODED, chunked, get, post
 from tests.http.sockets import BIG, Client, ask
 from tests.support import wait_until

@@ -23,7 +23,7 @@ from cardbeat.commands import serve
 from cardbeat.config import Config
 from cardbeat.host import surroundings
 from cardbeat.service import Service
-from cardbeat.web.listener import Listener
+from cardbeat.web.server import Listener
 from cardbeat.web.loop import Loop
 surroundings.require_pillow()
 old = Path(sys.argv[1], "cards", "000000000000-raqm")

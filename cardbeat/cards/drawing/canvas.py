@@ -1,20 +1,39 @@
 """A card while it is painted, in palette indices: one byte a pixel, as in the PNG.
 
 The palette holds the background's ramp, then for each ink its shades over each part of that ramp.
-So nothing is quantised but emoji, which share the indices that are left.
+So nothing is quantised but emoji, which share the indices that are left. Those that would not be
+seen, such as black ones on a dark card, are listed in `fonts/emoji_contrast.json`.
 """
 
+import json
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
+from math import cos, pi, sin
+from typing import NamedTuple
 
 from PIL import Image, ImageChops
 
-from cardbeat.cards.drawing.background import TONES, Background
-from cardbeat.cards.drawing.colours import SHADES, Rgb, hex_of, rgb, shades
+from cardbeat.cards.drawing.colours import (
+    SHADES,
+    Colour,
+    Rgb,
+    Theme,
+    hex_of,
+    luminance,
+    mix,
+    rgb,
+    shades,
+)
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
-from cardbeat.cards.drawing.png import DENSEST, png_file
-from cardbeat.cards.drawing.themes import Colour
+from cardbeat.cards.drawing.png import DENSEST, png_file, rows_of
+from cardbeat.files import read_bytes, read_text
+
+_OUTLINE_EM = 0.03
+_DIRECTIONS = [(cos(n * pi / 6), sin(n * pi / 6)) for n in range(12)]
+
+TONES = 3
+"""Parts of the background's ramp that an ink is mixed with."""
 
 COLOURS = 256
 MAX_BYTES = 99_000
@@ -24,6 +43,52 @@ _RUNGS = ((SHADES, COLOURS), (4, 64), (4, 16), (1, 4))
 
 SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
 _SEEN = [255 * (alpha > 8) for alpha in range(256)]
+
+
+class Background(NamedTuple):
+    """Indices ("L") into `colours`: the ramp in `steps`, from no light to full, then the panel's.
+
+    As in a PNG, each row begins with its filter type, 0: the picture stands in the columns from 1
+    on.
+    """
+
+    rows: Image.Image
+    tones: Image.Image
+    """For each pixel, how much later in the palette the shades over its part of the ramp are.
+
+    That is no more than the pixel's index, as ramps have one step or `TONES * SHADES` at least.
+    """
+    colours: list[Rgb]
+    steps: int
+
+
+@lru_cache(4)
+def empty_card(theme: Theme, mirrored: bool) -> Background:
+    """The background of a theme's cards. It is kept: don't change it."""
+    data = rows_of(read_bytes(f"light/{theme.light}.png"))
+    rows = Image.frombytes("L", (WIDTH + 1, HEIGHT), data)
+    if mirrored:
+        picture = rows.crop((1, 0, WIDTH + 1, HEIGHT))
+        rows.paste(picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT), (1, 0))
+    colours = ramp_of(theme)
+    if theme.panel:
+        colours += shades((rgb(theme.ramp[0]),), theme.panel)
+    parts = [step * TONES // theme.steps * (step < theme.steps) for step in range(256)]
+    tones = rows.point([part * SHADES for part in parts])
+    return Background(rows, tones, colours, theme.steps)
+
+
+def ramp_of(theme: Theme) -> list[Rgb]:
+    """The colours of all steps of a theme's light."""
+    stops = [rgb(colour) for colour in theme.ramp]
+    if len(stops) == 1:
+        return stops
+    found = []
+    for step in range(theme.steps):
+        position = step * (len(stops) - 1) / (theme.steps - 1)
+        low = min(int(position), len(stops) - 2)
+        found.append(mix(stops[low], stops[low + 1], position - low))
+    return found
 
 
 class Canvas:
@@ -148,3 +213,31 @@ def _palette(image: Image.Image, count: int) -> list[Rgb]:
 
 def _flat(colours: Sequence[Rgb]) -> bytes:
     return bytes(chain.from_iterable(colours))
+
+
+def needs_ink(drawn: str) -> bool:
+    """Whether it is a black sign, such as a tick, that is drawn in the colour of the text."""
+    return drawn in _judged()["ink"]
+
+
+def needs_outline(drawn: str, ink: Colour) -> bool:
+    """Whether an emoji would not be seen beside text of that colour."""
+    return drawn in _judged()["dark" if luminance(rgb(ink)) > 0.2 else "light"]
+
+
+def outlined(picture: Image.Image, size_px: int) -> tuple[Image.Image, int]:
+    """Coverage of an emoji with a line around it, and the width of that line."""
+    width = max(2, round(_OUTLINE_EM * size_px))
+    alpha = Image.new("L", (picture.width + 2 * width, picture.height + 2 * width))
+    alpha.paste(picture.getchannel("A"), (width, width))
+    grown = alpha
+    for x, y in _DIRECTIONS:
+        moved = ImageChops.offset(alpha, round(x * width), round(y * width))
+        grown = ImageChops.lighter(grown, moved)
+    return grown, width
+
+
+@cache
+def _judged() -> dict[str, frozenset[str]]:
+    found = json.loads(read_text("fonts/emoji_contrast.json"))
+    return {name: frozenset(drawn) for name, drawn in found.items()}

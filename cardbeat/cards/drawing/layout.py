@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from cardbeat.cards.drawing.themes import Colour, Theme
+from cardbeat.cards.drawing.colours import Colour, Theme
 from cardbeat.typeset.text import Block
 
 WIDTH = 1200

@@ -1,18 +1,18 @@
 """A card while it is laid out: its texts as blocks, and what the templates share."""
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from cardbeat.cards.drawing.colours import theme_of
-from cardbeat.cards.drawing.labels import initial_of, readable_domain
+from cardbeat.cards.drawing.colours import Colour, theme_of
 from cardbeat.cards.drawing.layout import Area, Layout, Shape, Text
-from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
-from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts, is_emoji
 from cardbeat.typeset.paragraph import ELLIPSIS, Paragraph
 from cardbeat.typeset.text import Block, LinePlan, Style, drawn, fit, height_px, planned
-from cardbeat.typeset.unicode.clusters import is_european
+from cardbeat.typeset.unicode.clusters import clean, clusters, is_european
 from cardbeat.typeset.unicode.han import language_of, small_words
 
 GAP = 26
@@ -50,6 +50,20 @@ EUROPEAN_LEADING = 1.0
 DESCRIPTION = Style(400, 34, 32, leading=1.32)
 KEPT = (0.0, 0.7, 0.85)
 """What a title keeps of its size for a first line of description, a second, a third."""
+
+_LOOKED_AT = 64
+"""Characters of a name in which its first letter is looked for."""
+_LEADING_VOWEL = re.compile("[\u0e40-\u0e44\u0ec0-\u0ec4]")
+"""Vowels of Thai and Lao that are written before the consonant that begins the word."""
+_EAST_ASIAN = (
+    "CJK",
+    "HIRAGANA",
+    "KATAKANA",
+    "KATAKANA-HIRAGANA",
+    "HANGUL",
+    "BOPOMOFO",
+    "IDEOGRAPHIC",
+)
 
 
 Part = tuple[Block, Colour]
@@ -240,3 +254,51 @@ def _width_of(parts: Sequence[Part]) -> int:
 def _middle_of(block: Block) -> int:
     """The middle of the capitals of a block of one line, below its top."""
     return block.first_baseline_px - round(block.size_px * CAPITAL / 2)
+
+
+def readable_domain(domain: str) -> str:
+    """A domain as people write it: `münchen.example` for `xn--mnchen-3ya.example`.
+
+    A name in which letters of several scripts are mixed stays encoded: it may imitate another one.
+    """
+    return ".".join(map(_decoded, domain.split(".")))
+
+
+def initial_of(name: str) -> str:
+    """The first letter of a name as a grapheme, in upper case where its script has it.
+
+    Quotation marks, `@` and other signs before it are skipped. "" for a name without letters and
+    emoji.
+    """
+    graphemes = clusters(clean(name[:_LOOKED_AT]))
+    while graphemes and not _begins_name(graphemes[0]):
+        graphemes.pop(0)
+    first = "".join(graphemes[:1])
+    if _LEADING_VOWEL.match(first):
+        first = "".join(graphemes[:2])
+    capital = unicodedata.normalize("NFC", first.title())
+    # Georgian has capitals for whole words, not for names; that of `ß` would be two letters.
+    is_georgian = "\u10d0" <= first[:1] <= "\u10ff"
+    return first if is_georgian or len(capital) > len(first) else capital
+
+
+def _decoded(name: str) -> str:
+    if not name.lower().startswith("xn--"):
+        return name
+    try:
+        decoded = name[4:].encode("ascii").decode("punycode")
+    except ValueError:
+        return name
+    scripts = {_script_of(character) for character in decoded if character.isalpha()}
+    return decoded if len(scripts) == 1 else name
+
+
+def _script_of(letter: str) -> str:
+    """The first word of its name in Unicode; one for all of Chinese, Japanese and Korean."""
+    script = unicodedata.name(letter, "").partition(" ")[0]
+    return "CJK" if script in _EAST_ASIAN or script.startswith("CJK") else script
+
+
+def _begins_name(grapheme: str) -> bool:
+    category = unicodedata.category(grapheme[0])
+    return (category[0] in "LN" and category != "Lm") or is_emoji(grapheme)

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PIL import Image, ImageDraw, __version__, features
 
-from cardbeat.cards.drawing.background import empty_card
-from cardbeat.cards.drawing.canvas import Canvas
-from cardbeat.cards.drawing.emoji_contrast import needs_ink, needs_outline, outlined
+from cardbeat.cards.drawing.canvas import Canvas, empty_card, needs_ink, needs_outline, outlined
+from cardbeat.cards.drawing.colours import Colour
 from cardbeat.cards.drawing.layout import Shape, Text
 from cardbeat.cards.drawing.templates import lay_out
-from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.paragraph import Emoji

@@ -5,9 +5,9 @@ Lengths are pixels, on a grid of 8. Every card is laid out from left to right; e
 card is then mirrored.
 """
 
+from cardbeat.cards.drawing.colours import Colour
 from cardbeat.cards.drawing.layout import AXIS, HEIGHT, MARGIN, PANEL, RIGHT, Area, Layout, Shape
 from cardbeat.cards.drawing.page import BOLD, Label, Page
-from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
 

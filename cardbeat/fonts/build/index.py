@@ -1,4 +1,4 @@
-"""The index that `typeset.faces.catalogue` reads, and the record of what was made from what."""
+"""The index that `typeset.faces.files` reads, and the record of what was made from what."""
 
 import array
 import hashlib

@@ -4,11 +4,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from cardbeat.cards.drawing.background import ramp_of
-from cardbeat.cards.drawing.colours import rgb, shades
+from cardbeat.cards.drawing.canvas import ramp_of
+from cardbeat.cards.drawing.colours import THEME_OF, rgb, shades
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
 from cardbeat.cards.drawing.png import png_file
-from cardbeat.cards.drawing.themes import THEME_OF
 from cardbeat.light.build.lights import LIGHTS, indices_of
 
 FOLDER = Path(__file__).resolve().parents[1]

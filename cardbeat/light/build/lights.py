@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from PIL import Image, ImageChops
 
 from cardbeat.cards.drawing.canvas import SHADE_OF
+from cardbeat.cards.drawing.colours import THEME_OF, Theme
 from cardbeat.cards.drawing.layout import HEIGHT, PANEL, PANEL_RADIUS, WIDTH
 from cardbeat.cards.drawing.render import rounded
 from cardbeat.cards.drawing.templates import SOURCE
-from cardbeat.cards.drawing.themes import THEME_OF, Theme
 
 EDGE_PX = 2
 _THRESHOLDS = (0, 4, 2, 6, 1, 5, 3, 7)  # in eighths of a step

@@ -14,8 +14,13 @@ from itertools import accumulate
 
 from cardbeat.files import read_text
 from cardbeat.typeset.unicode.clusters import ZWJ
-from cardbeat.typeset.unicode.phrases import MODELS, phrase_starts
-from cardbeat.typeset.unicode.words import continues_syllable, has_words, word_starts
+from cardbeat.typeset.unicode.words import (
+    MODELS,
+    continues_syllable,
+    has_words,
+    phrase_starts,
+    word_starts,
+)
 
 
 class Break(IntEnum):
@@ -69,7 +74,7 @@ _ENDS_PHRASE = " \u200b、。，．！？：；"
 def breaks(graphemes: Sequence[str], language: str = "") -> list[Break]:
     """For each grapheme how good a break before it is; the first has none.
 
-    In a language of `phrases.MODELS`, only breaks between its phrases are good.
+    In a language of `words.MODELS`, only breaks between its phrases are good.
     """
     classes = ["", "", *(line_break(grapheme[0]) for grapheme in graphemes)]
     words = word_starts(graphemes) if "SA" in classes else set()

@@ -6,8 +6,7 @@ import tempfile
 from itertools import groupby
 from pathlib import Path
 
-from cardbeat.typeset.unicode.phrases import MODELS
-from cardbeat.typeset.unicode.words import JOINERS, SCRIPTS, encoded
+from cardbeat.typeset.unicode.words import JOINERS, MODELS, SCRIPTS, encoded
 from cardbeat.words.build.packages import VERSIONS, Packages
 from cardbeat.words.build.tries import packed_files, words
 
@@ -15,7 +14,7 @@ FOLDER = Path(__file__).resolve().parents[1]
 
 
 def listed(found: list[str]) -> bytes:
-    """The words as `typeset.unicode.words.WordList` reads them: a line for all that begin with the same two letters."""
+    """The words as `typeset.unicode.words` reads them: a line for all that begin with the same two letters."""
     every = sorted({encoded(word) for word in (w.translate(JOINERS) for w in found) if word})
     return b"\n".join(_line(key, list(group)) for key, group in groupby(every, key=lambda word: word[:2]))
 

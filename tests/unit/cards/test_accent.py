@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cardbeat.cards.drawing.colours import (
+    THEME_OF,
     contrast,
     hex_of,
     hue_and_chroma,
@@ -16,7 +17,6 @@ from cardbeat.cards.drawing.colours import (
     theme_of,
 )
 from cardbeat.cards.drawing.render import Renderer
-from cardbeat.cards.drawing.themes import THEME_OF
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
 from cardbeat.typeset.faces.fonts import Fonts
 

@@ -5,11 +5,10 @@ from io import BytesIO
 import pytest
 from PIL import Image, ImageChops, ImageStat
 
-from cardbeat.cards.drawing.emoji_contrast import needs_ink, needs_outline
+from cardbeat.cards.drawing.canvas import needs_ink, needs_outline
 from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.request import TEMPLATES, card_from
-from cardbeat.typeset.faces.emoji import emoji_parts
-from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts, emoji_parts
 
 RENDERER = Renderer(Fonts())
 ON_DARK = "#f6f8fd"

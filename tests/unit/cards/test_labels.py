@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.cards.drawing.labels import initial_of, readable_domain
+from cardbeat.cards.drawing.page import initial_of, readable_domain
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from cardbeat.web.listener import SEND_BUFFER, Listener
+from cardbeat.web.server import SEND_BUFFER, Listener
 
 
 @pytest.fixture

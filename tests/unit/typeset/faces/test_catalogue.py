@@ -4,7 +4,7 @@ import hashlib
 import json
 from importlib import resources
 
-from cardbeat.typeset.faces.catalogue import read_catalogue
+from cardbeat.typeset.faces.files import read_catalogue
 
 FOLDER = resources.files("cardbeat") / "fonts"
 SUBSETS = {subset.name: subset for subset in read_catalogue()}

@@ -3,7 +3,7 @@
 import pytest
 
 from cardbeat.files import read_text
-from cardbeat.typeset.faces.emoji import emoji_parts, is_emoji
+from cardbeat.typeset.faces.fonts import emoji_parts, is_emoji
 from cardbeat.typeset.unicode.clusters import EMOJI_STYLE
 
 

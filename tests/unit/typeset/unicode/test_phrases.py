@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from cardbeat.typeset.unicode.phrases import phrase_starts
+from cardbeat.typeset.unicode.words import phrase_starts
 
 
 @pytest.mark.parametrize(

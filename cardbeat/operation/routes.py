@@ -1,7 +1,8 @@
-"""What Prometheus reads, in its text format 0.0.4.
+"""`GET /healthz`, and what Prometheus reads, in its text format 0.0.4.
 
-`GET /metrics` has counters and gauges of the whole service, of which none names a key, a check or
-an address; `GET /checks/metrics` has the checks of one key.
+`/healthz` tells whether the database can be written and the sweep keeps time. `GET /metrics` has
+counters and gauges of the whole service, of which none names a key, a check or an address;
+`GET /checks/metrics` has the checks of one key.
 """
 
 import contextlib
@@ -19,7 +20,9 @@ import PIL
 from cardbeat import __version__
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
-from cardbeat.errors import Refusal, Unavailable
+from cardbeat.clock import Clock
+from cardbeat.database import Database, Transaction, monitor
+from cardbeat.errors import MaybeDone, Refusal, Unavailable
 from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.delivery import Delivery
 from cardbeat.heartbeat.check import Check
@@ -40,6 +43,40 @@ MOST_CHECKS: Final = 100_000
 
 # The format escapes backslash, quote and newline, and so does JSON. No label has other controls.
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class HealthRoutes:
+    """`sweep_is_healthy` returns whether a sweep has finished within three intervals.
+
+    It may be a sweep of another process.
+    """
+
+    def __init__(
+        self, database: Database, clock: Clock, sweep_is_healthy: Callable[[], bool]
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._sweep_is_healthy = sweep_is_healthy
+
+    def routes(self) -> list[Route]:
+        return [Route("GET", "/healthz", self.read)]
+
+    def read(self, _request: Request) -> Response:
+        self.check()
+        return Response.json(200, {"status": "ok"})
+
+    def check(self) -> None:
+        """Raise `Unavailable` unless a write is on disk now and the sweep is healthy."""
+        try:
+            self._database.write(self._note)
+        except MaybeDone:
+            # Unlike other writes, this one may be repeated.
+            raise Unavailable("database_unavailable") from None
+        if not self._sweep_is_healthy():
+            raise Unavailable("sweep_stalled")
+
+    def _note(self, transaction: Transaction) -> None:
+        monitor.note(transaction, last_health_check_at=int(self._clock()))
 
 
 class Samples:
