@@ -47,27 +47,20 @@ def seconds_of_an_alert(heart, delivery, check):
     return time.monotonic() - began
 
 
-class Names:
-    """Looks up hosts; those of strangers lead to one silent address or to many, or nowhere in time."""
-
-    def __init__(self, attack):
-        self.attack = attack
-        self.asked = []
-        self.ended = threading.Event()
-
-    def __call__(self, host):
-        if host == "good.example":
-            return [ipaddress.ip_address("127.0.0.1")]
-        self.asked.append(host)
-        if self.attack == "silent names":
-            self.ended.wait(60)
-        number = int(host.partition(".")[0][1:]) if self.attack == "many addresses" else 0
-        return [ipaddress.ip_address("127.8.0.1") + number]
-
-
 @pytest.mark.parametrize("attack", ["many addresses", "one address", "silent names"])
 def test_alerts_of_a_check_whose_last_one_was_taken_come_at_once(database, clock, attack):
-    lookup = Names(attack)
+    asked, ended = [], threading.Event()
+
+    def lookup(host):
+        """Strangers' hosts lead to one silent address or to many, or nowhere in time."""
+        if host == "good.example":
+            return [ipaddress.ip_address("127.0.0.1")]
+        asked.append(host)
+        if attack == "silent names":
+            ended.wait(60)
+        number = len(asked) if attack == "many addresses" else 0
+        return [ipaddress.ip_address("127.8.0.1") + number]
+
     with Receiver(hang, host="0.0.0.0") as silent, Receiver() as good:
         heart = Heart(database, clock)
         delivery = new_delivery(heart.alerts, clock, Sender(True, lookup=lookup).post)
@@ -77,10 +70,10 @@ def test_alerts_of_a_check_whose_last_one_was_taken_come_at_once(database, clock
             seconds_of_an_alert(heart, delivery, check)
             arrive(heart, silent.port)
             delivery.wake()
-            wait_until(lambda: len(lookup.asked) > 80)
+            wait_until(lambda: len(asked) > 80)
             times = [seconds_of_an_alert(heart, delivery, check) for _ in range(3)]
         finally:
-            lookup.ended.set()
+            ended.set()
             delivery.stop(0)
     # On a busy machine one of them may be late.
     assert sorted(times)[1] < SECONDS

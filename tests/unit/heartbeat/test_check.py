@@ -47,8 +47,6 @@ def test_a_name_of_another_form_or_that_shows_nothing_is_refused(name):
     assert name not in UNSEEN or "must hold a visible character" in refusal.value.sentence
 
 
-
-
 @pytest.mark.parametrize("field", ["period_seconds", "grace_seconds"])
 @pytest.mark.parametrize("value", [True, 60.0, "60", None, -1, YEAR + 1, 10**30, float("inf")])
 def test_only_integers_within_bounds_are_taken(field, value):

@@ -7,9 +7,8 @@ from tests.receiver import NO_CONTENT, Receiver, hang, say
 from tests.support import wait_until
 
 
-def ended(report):
-    """Report, and wait until that is done."""
-    report()
+def wait_for_the_end():
+    """Until no report is under way."""
     wait_until(lambda: "report" not in {thread.name for thread in threading.enumerate()})
 
 
@@ -18,7 +17,8 @@ def ended(report):
 )
 def test_the_url_is_requested_and_what_goes_wrong_is_logged(caplog, data, logged):
     with Receiver(say(data)) as receiver:
-        ended(Report(f"{receiver.url}?rid=1"))
+        Report(f"{receiver.url}?rid=1")()
+        wait_for_the_end()
     (request,) = receiver.received
     assert request.head == "GET /hook?rid=1 HTTP/1.1"
     assert request.headers["user-agent"].startswith("cardbeat/")
@@ -32,8 +32,8 @@ def test_a_slow_monitor_is_not_asked_again_meanwhile(caplog):
         report()
         wait_until(lambda: receiver.received)
         report()
-        assert "still under way" in caplog.text
-        receiver.released.set()
+    wait_for_the_end()
+    assert "still under way" in caplog.text
     assert receiver.connections == 1
 
 
@@ -47,5 +47,6 @@ def test_a_report_that_can_not_be_begun_is_not_the_last(caplog, monkeypatch):
             patch.setattr(threading.Thread, "start", refuse)
             report()
         assert "can't start new thread" in caplog.text
-        ended(report)
+        report()
+        wait_for_the_end()
     assert receiver.connections == 1

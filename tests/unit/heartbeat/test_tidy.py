@@ -18,9 +18,6 @@ from tests.support import FakeClock, wait_until
 
 pytestmark = BOTH_ENGINES
 
-TABLES = ("keys", "checks", "alerts")
-
-
 @pytest.fixture
 def heart(database, clock):
     return Heart(database, clock)
@@ -46,11 +43,10 @@ def add_checks(heart, key, count, alerts_each=0):
 
 
 def count(database):
-    """How many rows there are in each of the tables."""
+    """How many rows there are of keys, checks and alerts."""
+    tables = ("keys", "checks", "alerts")
     with database.read() as connection:
-        return [
-            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES
-        ]
+        return [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
 
 
 class Watched:
