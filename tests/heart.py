@@ -43,16 +43,16 @@ class NoFence:
 class Heart:
     """With a `fence` it is that of one of several machines; without one it sweeps over a server as its only node.
 
-    With a `batch` its sweeps mark and move so many checks in one write.
+    `sweeping` are options of all its sweeps.
     """
 
-    def __init__(self, database, clock, tier=FREE_OF_LIMITS, *, monotonic=None, fence=None, batch=None):
+    def __init__(self, database, clock, tier=FREE_OF_LIMITS, *, monotonic=None, fence=None, **sweeping):
         self.database = database
         self.clock = clock
         self.monotonic = monotonic or FakeClock(5000)
         # Over a server a service sweeps with a fence alone, and otherwise than over a file.
         self.fence = fence or (NoFence() if database.fence else None)
-        self.batches = {} if batch is None else {"marked_at_once": batch, "moved_at_once": batch}
+        self.sweeping = {"fence": self.fence, "monotonic": self.monotonic} | sweeping
         self.alerts = Outbox(database, BASE_URL)
         self.tiers = {"free": tier}
         self.delivery = new_delivery(self.alerts, clock)
@@ -67,10 +67,9 @@ class Heart:
         """A sweep as after a restart of the process."""
         return self.sweep_every(SWEEP_SECONDS)
 
-    def sweep_every(self, seconds, database=None, wake=None, **options):
-        database, wake = database or self.database, wake or self.delivery.wake
-        options = {"fence": self.fence, "monotonic": self.monotonic} | self.batches | options
-        return Sweep(database, self.clock, wake, seconds, **options)
+    def sweep_every(self, seconds, wake=None, **options):
+        wake = wake or self.delivery.wake
+        return Sweep(self.database, self.clock, wake, seconds, **self.sweeping | options)
 
     def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK, repeat_seconds=None, key=None):
         settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url, repeat_seconds)

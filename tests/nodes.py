@@ -15,9 +15,8 @@ LEASES = "CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, holder TEXT,
 class Nodes:
     """Two of them; time passes for both at once."""
 
-    def __init__(self, open_again, clock, batch=None):
+    def __init__(self, open_again, clock):
         self.clock = clock
-        self.batch = batch
         self.first, self.second = (self._heart(open_again(), 5000 + place * HOURS_APART) for place in range(2))
 
     def __iter__(self):
@@ -29,7 +28,7 @@ class Nodes:
         monotonic = FakeClock(booted_seconds)
         lease = RowLease(database, monotonic)
         database.lease = lambda: lease
-        return Heart(database, self.clock, monotonic=monotonic, fence=lease, batch=self.batch)
+        return Heart(database, self.clock, monotonic=monotonic, fence=lease)
 
     def pass_time(self, seconds):
         self.clock.advance(seconds)

@@ -60,14 +60,6 @@ def test_a_patch_never_loses_a_ping_beside_it(heart):
     assert stored.version == 1 + sum(isinstance(result, Check) for result in results)
 
 
-def test_two_sweeps_at_once_turn_each_check_once(heart, other_process):
-    checks = [heart.create() for _ in range(300)]
-    heart.pass_time(61)
-    sweep = heart.sweep.sweep_once
-    assert sum(at_once(sweep, sweep, other_process.sweep.sweep_once)) == 300
-    assert all(heart.alert_types(check) == ["check.overdue"] for check in checks)
-
-
 def test_a_key_revoked_beside_creations_leaves_no_check(heart):
     revoke = partial(heart.keys.revoke, heart.key.id)
     results = at_once(*[heart.create] * 20, revoke, *[heart.create] * 20)

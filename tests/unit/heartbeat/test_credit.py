@@ -15,7 +15,7 @@ YEAR = 365 * 24 * HOUR
 @pytest.fixture
 def heart(database, clock):
     # Five checks take three batches.
-    return Heart(database, clock, batch=2)
+    return Heart(database, clock, marked_at_once=2, moved_at_once=2)
 
 
 def beat(heart):
