@@ -1,6 +1,8 @@
 """A key and a check of it, for what is done with them."""
 
 import contextlib
+import json
+import re
 import threading
 import time
 
@@ -87,6 +89,17 @@ class One:
 @pytest.fixture
 def one(app, key, check):
     return One(app, key, check)
+
+
+def pages(app, key, target):
+    """The pages from a target on. The `Link` of each must agree with its `next`."""
+    while target:
+        answer = app("GET", target, key=key)
+        page = json.loads(answer.body)
+        yield page
+        link = answer.headers.get("Link")
+        assert (link is None) == (page["next"] is None)
+        target = link and re.search("/checks[^>]+", link)[0]
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import pytest
 
 from cardbeat.config import Tier
 from cardbeat.heartbeat.checks import Checks
+from tests.http.conftest import pages
 from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import GOOD_CHECK
 
@@ -142,15 +143,8 @@ def test_a_deleted_check_is_gone_with_its_alerts(app, one):
 
 def test_pages_go_from_the_oldest_to_the_newest(app, key):
     ids = [create(app, key)["id"] for _ in range(5)]
-    seen, target = [], "/checks?limit=2&unknown=1&unknown=2"
-    while target:
-        answer = app("GET", target, key=key)
-        page = json.loads(answer.body)
-        seen.append([check["id"] for check in page["checks"]])
-        link = answer.headers.get("Link")
-        assert (link is None) == (page["next"] is None)
-        target = link and re.search("/checks[^>]+", link)[0]
-    assert seen == [ids[:2], ids[2:4], ids[4:]]
+    found = [page["checks"] for page in pages(app, key, "/checks?limit=2&unknown=1&unknown=2")]
+    assert [[check["id"] for check in page] for page in found] == [ids[:2], ids[2:4], ids[4:]]
     assert app.json("GET", "/checks?limit=5", key=key)["next"] is None
     assert app.json("GET", f"/checks?after={ids[4]}", key=key) == {"checks": [], "next": None}
     assert app("GET", f"/checks?after={ids[4]}", key=app.checks_key()).status == 400

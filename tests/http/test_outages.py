@@ -1,12 +1,12 @@
 """`GET /checks/{id}/outages` and `GET /checks/outages`: when checks were overdue, and why."""
 
 import json
-import re
 
 from cardbeat.clock import utc_text
 from cardbeat.database import monitor
 from cardbeat.heartbeat.outages import DAY_SECONDS as DAY
 from cardbeat.heartbeat.tidy import Tidy
+from tests.http.conftest import pages
 from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import GOOD_CHECK, FakeClock
 
@@ -53,25 +53,13 @@ def outage(began, noticed, ended, reason):
     return {name: at and utc_text(at) for name, at in moments.items()} | {"reason": reason}
 
 
-def pages(app, key, target):
-    """The outages of each page, and the `Link` to the next one must agree with `next`."""
-    while target:
-        answer = app("GET", target, key=key)
-        page = json.loads(answer.body)
-        yield page["outages"]
-        link = answer.headers.get("Link")
-        assert (link is None) == (page["next"] is None)
-        target = link and re.search("/checks/outages[^>]+", link)[0]
-        assert target is None or target.endswith(f"limit=2&days=7&after={page['next']}")
-
-
 def test_those_of_all_checks_come_newest_first_and_in_pages(app, key):
     one, other = new_check(app, key), new_check(app, key)
     strangers = app.checks_key()
     for check in (one, other, one, new_check(app, strangers), one, other):
         app.clock.advance(60)
         fail_and_ping(app, check)
-    found = list(pages(app, key, "/checks/outages?limit=2&days=7"))
+    found = [page["outages"] for page in pages(app, key, "/checks/outages?limit=2&days=7")]
     seen = [[outage["check_id"] for outage in page] for page in found]
     assert seen == [[other["id"], one["id"]], [one["id"], other["id"]], [one["id"]]]
     assert list(found[0][0]) == ["check_id", "began_at", "noticed_at", "ended_at", "reason"]
