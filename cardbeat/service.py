@@ -96,7 +96,8 @@ class Service:
             undo.pop_all()
         self.loading = threading.Timer(LOAD_AFTER_SECONDS, self._load)
         self.loading.daemon = True
-        self._signs = self._signs_of_life()
+        signs = self._signs_of_life()
+        self._threads: list[Sweep | Tidy | BackgroundThread] = [self.sweep, self.tidy, *signs]
 
     def _build_heartbeat(self) -> None:
         config = self._config
@@ -139,12 +140,7 @@ class Service:
     def _routes(self) -> list[Route]:
         config = self._config
         checks = self._checks
-        self.cards = CardRoutes(
-            self.keys,
-            self.store,
-            self.painter,
-            self._renders,
-        )
+        self.cards = CardRoutes(self.keys, self.store, self.painter, self._renders)
         self._metrics = Metrics(
             self.cards,
             self.store,
@@ -183,12 +179,12 @@ class Service:
         if not surroundings.trusts_some():
             log.warning("%s", surroundings.NONE_TRUSTED)
 
-    def _signs_of_life(self) -> BackgroundThread | None:
+    def _signs_of_life(self) -> list[BackgroundThread]:
         """What tells a service manager that the service is well, if that asks for it."""
         seconds = surroundings.seconds_between_signs()
         if not seconds:
-            return None
-        return BackgroundThread("signs of life", partial(self._give_sign, seconds), seconds)
+            return []
+        return [BackgroundThread("signs of life", partial(self._give_sign, seconds), seconds)]
 
     def _give_sign(self, seconds: float) -> None:
         """Raises `Unavailable` where `/healthz` would not say 200."""
@@ -209,11 +205,9 @@ class Service:
         wake_on_signals(self.server.loop.waker)
         try:
             self.delivery.start()
-            self.sweep.start()
-            self.tidy.start()
+            for thread in self._threads:
+                thread.start()
             start_thread(self.loading)
-            if self._signs:
-                self._signs.start()
             where = self._config.data.absolute()
             also = " and PostgreSQL" if self.database.fence else ""
             served = "cardbeat %s serves %s, its data is in %s%s"
@@ -244,11 +238,9 @@ class Service:
         stop_by = min(self._stop_by, time.monotonic() + self._config.http.stop_seconds)
         # Tell all parts to stop before waiting for any.
         self.loading.cancel()
-        if self._signs:
-            self._signs.stop(0)
         self.cards.stop()
-        self.sweep.stop(0)
-        self.tidy.stop(0)
+        for thread in self._threads:
+            thread.stop(0)
         self.server.server_close()
         has_ended = True
         for stop in (

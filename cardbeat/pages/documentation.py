@@ -5,7 +5,7 @@ The anchors of headings are those that GitHub makes.
 
 import html
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from cardbeat.errors import NotFound
 from cardbeat.files import read_text
@@ -26,12 +26,8 @@ _NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _PAGE = re.compile(r"([\w-]+)\.md(#.*)?")
 
 
-class Rendered(NamedTuple):
-    """A page: its title, its text, and the level, anchor and title of each heading, as HTML."""
-
-    title: str
-    body: str
-    sections: list[tuple[int, str, str]]
+Section = tuple[int, str, str]
+"""The level, the anchor and the title of a heading, as HTML."""
 
 
 def page_of(name: str, base_url: str) -> bytes:
@@ -52,9 +48,9 @@ def page_of(name: str, base_url: str) -> bytes:
     if name:
         to_root = "../"
         up = '<p class="up"><a href="../docs">Documentation</a></p>'
-    text = rendered(markdown, to_root)
+    page_title, text, headings = rendered(markdown, to_root)
     sections = ""
-    for level, slug, title in text.sections:
+    for level, slug, title in headings:
         if level < 4:
             sections += f'<li class="level{level}"><a href="#{slug}">{title}</a></li>'
     pages = ""
@@ -67,21 +63,24 @@ def page_of(name: str, base_url: str) -> bytes:
     filled = read_text("pages/docs/docs.html").format(
         root=to_root,
         home=to_root or "./",
-        title=text.title,
+        title=page_title,
         up=up,
         sections=sections,
-        text=text.body,
+        text=text,
         pages=pages,
     )
     return filled.encode()
 
 
-def rendered(markdown: str, to_root: str) -> Rendered:
-    """The page with this Markdown. `to_root` is the relative URL from it to `/`, such as `../`."""
+def rendered(markdown: str, to_root: str) -> tuple[str, str, list[Section]]:
+    """The title, the HTML and the other headings of a page with this Markdown.
+
+    `to_root` is the relative URL from it to `/`, such as `../`.
+    """
     renderer = _Renderer(to_root)
     body = Markdown(renderer, plugins=[table])(markdown)
     (_, _, title), *sections = renderer.sections
-    return Rendered(title, str(body), sections)
+    return title, str(body), sections
 
 
 def slug_of(heading: str) -> str:
@@ -99,8 +98,7 @@ class _Renderer(HTMLRenderer):
     def __init__(self, to_root: str) -> None:
         super().__init__()
         self._to_root = to_root
-        self.sections: list[tuple[int, str, str]] = []
-        """The level, the anchor and the title of each heading, as HTML."""
+        self.sections: list[Section] = []
         self._columns: list[str] = []
         self._cells = 0
 

@@ -73,7 +73,18 @@ class Listener:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    family, address = _resolve(host, port)
+    """A socket that listens on an address of the host: an IPv4 one if it has any."""
+    passive = socket.AI_PASSIVE
+    try:
+        # As bytes: for a text Python imports what encodes names of other scripts.
+        name = host.encode("ascii")
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=passive)
+    except (OSError, UnicodeError):
+        raise StartupError(
+            f"the host {host!r} is not known; give an address of this machine with --host"
+        ) from None
+    # `localhost` may give ::1 first, where `curl 127.0.0.1` would be refused.
+    family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
     try:
         with contextlib.ExitStack() as undo:
             listener = undo.enter_context(socket.socket(family))
@@ -87,22 +98,6 @@ def _listen(host: str, port: int) -> socket.socket:
             why = "another program uses it; choose another with --port"
         raise StartupError(f"can't listen on {host}, port {port}: {why}") from None
     return listener
-
-
-def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
-    """The family and address to bind to: an IPv4 one if the host has any."""
-    passive = socket.AI_PASSIVE
-    try:
-        # As bytes: for a text Python imports what encodes names of other scripts.
-        name = host.encode("ascii")
-        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=passive)
-    except (OSError, UnicodeError):
-        raise StartupError(
-            f"the host {host!r} is not known; give an address of this machine with --host"
-        ) from None
-    # `localhost` may give ::1 first, where `curl 127.0.0.1` would be refused.
-    family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
-    return family, address
 
 
 class HttpServer(ThreadingHTTPServer):

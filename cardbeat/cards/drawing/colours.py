@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 Colour = str
 """`#rrggbb`."""
-Rgb = tuple[int, int, int]
+Rgb = tuple[int, ...]
+"""Red, green and blue, 0 to 255."""
 
 SHADES = 8
 """Anti-aliasing steps of an ink, the last of which is the ink itself."""
@@ -172,8 +173,7 @@ def _warmer(hue: float, light: float) -> float:
 
 def rgb(colour: Colour) -> Rgb:
     """`#rrggbb` as numbers."""
-    red, green, blue = bytes.fromhex(colour[1:])
-    return red, green, blue
+    return tuple(bytes.fromhex(colour[1:]))
 
 
 def hex_of(colour: Rgb) -> str:
@@ -182,8 +182,7 @@ def hex_of(colour: Rgb) -> str:
 
 def mix(under: Rgb, over: Rgb, part: float) -> Rgb:
     """One colour with `part` of the other over it."""
-    red, green, blue = (round(u + (o - u) * part) for u, o in zip(under, over, strict=True))
-    return red, green, blue
+    return tuple(round(u + (o - u) * part) for u, o in zip(under, over, strict=True))
 
 
 @lru_cache(128)
@@ -230,10 +229,7 @@ def coloured(hue: float, chroma: float, light: float) -> Rgb:
 def _of_hls(hue: float, lightness: float, chroma: float) -> Rgb:
     most = 1 - abs(2 * lightness - 1)
     saturation = min(1.0, chroma / most) if most else 0.0
-    red, green, blue = (
-        round(255 * part) for part in colorsys.hls_to_rgb(hue, lightness, saturation)
-    )
-    return red, green, blue
+    return tuple(round(255 * part) for part in colorsys.hls_to_rgb(hue, lightness, saturation))
 
 
 def _linear(part: int) -> float:

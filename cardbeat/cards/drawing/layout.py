@@ -35,7 +35,6 @@ class Area(NamedTuple):
 
 PANEL = Area(264, 16, 920, 598)
 """The speech bubble of the template `blog`, which is part of the empty background."""
-PANEL_RADIUS = 40
 
 
 class Text(NamedTuple):

@@ -55,15 +55,7 @@ _LOOKED_AT = 64
 """Characters of a name in which its first letter is looked for."""
 _LEADING_VOWEL = re.compile("[\u0e40-\u0e44\u0ec0-\u0ec4]")
 """Vowels of Thai and Lao that are written before the consonant that begins the word."""
-_EAST_ASIAN = (
-    "CJK",
-    "HIRAGANA",
-    "KATAKANA",
-    "KATAKANA-HIRAGANA",
-    "HANGUL",
-    "BOPOMOFO",
-    "IDEOGRAPHIC",
-)
+_EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC")
 
 
 Part = tuple[Block, Colour]
@@ -113,14 +105,16 @@ class Page:
         One is cut if it fills a row alone.
         """
         rows: list[list[Part]] = []
+        left_px = 0
         for label in labels:
             if not label.text:
                 continue
-            part = self._label(label, width), label.colour
-            if rows and _width_of([*rows[-1], part]) <= width:
-                rows[-1].append(part)
-            else:
-                rows.append([part])
+            block = self._label(label, width)
+            if not rows or block.width_px > left_px:
+                rows.append([])
+                left_px = width
+            rows[-1].append((block, label.colour))
+            left_px -= block.width_px + BETWEEN
         return rows
 
     def add_rows(
@@ -167,7 +161,9 @@ class Page:
         style = INITIAL if initial else QUOTATION
         text = initial or QUOTATION_MARK
         block = _fitted(self._fonts, text, style, area.width, language=self._language)
-        y = area.y + area.height // 2 - _middle_of(block)
+        # Its capitals are in the middle.
+        baseline = area.y + area.height // 2 + round(block.size_px * CAPITAL / 2)
+        y = baseline - block.first_baseline_px
         if not initial:
             y += round(style.largest_px * 0.2)
         self.add(block, area, y, self.theme.on_mark, "center")
@@ -247,15 +243,6 @@ class Page:
         return _fitted(self._fonts, text, style, width, language=language, shorter=shorter)
 
 
-def _width_of(parts: Sequence[Part]) -> int:
-    return sum(block.width_px for block, _ in parts) + BETWEEN * (len(parts) - 1)
-
-
-def _middle_of(block: Block) -> int:
-    """The middle of the capitals of a block of one line, below its top."""
-    return block.first_baseline_px - round(block.size_px * CAPITAL / 2)
-
-
 def readable_domain(domain: str) -> str:
     """A domain as people write it: `münchen.example` for `xn--mnchen-3ya.example`.
 
@@ -296,7 +283,7 @@ def _decoded(name: str) -> str:
 def _script_of(letter: str) -> str:
     """The first word of its name in Unicode; one for all of Chinese, Japanese and Korean."""
     script = unicodedata.name(letter, "").partition(" ")[0]
-    return "CJK" if script in _EAST_ASIAN or script.startswith("CJK") else script
+    return "CJK" if script.startswith(_EAST_ASIAN) else script
 
 
 def _begins_name(grapheme: str) -> bool:

@@ -11,11 +11,12 @@ from PIL import Image, ImageChops
 
 from cardbeat.cards.drawing.canvas import SHADE_OF
 from cardbeat.cards.drawing.colours import THEME_OF, Theme
-from cardbeat.cards.drawing.layout import HEIGHT, PANEL, PANEL_RADIUS, WIDTH
+from cardbeat.cards.drawing.layout import HEIGHT, PANEL, WIDTH
 from cardbeat.cards.drawing.render import rounded
 from cardbeat.cards.drawing.templates import SOURCE
 
 EDGE_PX = 2
+_PANEL_RADIUS = 40
 _THRESHOLDS = (0, 4, 2, 6, 1, 5, 3, 7)  # in eighths of a step
 _GRID_PX = 8  # distances are computed for every eighth pixel and row
 _PER_PIXEL = 4  # steps of a distance
@@ -65,7 +66,7 @@ def indices_of(name: str) -> Image.Image:
 
 
 def _paint_panel(lit: Image.Image, theme: Theme) -> None:
-    coverage = rounded(PANEL.width, PANEL.height, PANEL_RADIUS)
+    coverage = rounded(PANEL.width, PANEL.height, _PANEL_RADIUS)
     indices = coverage.point([theme.steps + shade - 1 if shade else 0 for shade in SHADE_OF])
     lit.paste(indices, (PANEL.x, PANEL.y), coverage.point([255 * (shade > 0) for shade in SHADE_OF]))
 

@@ -186,12 +186,12 @@ def emoji_parts(grapheme: str) -> list[str]:
     rest = grapheme.replace(EMOJI_STYLE, "")
     parts = [""]
     while rest:
-        lengths = range(min(_LONGEST, len(rest)), 0, -1)
-        length = next((length for length in lengths if rest[:length] in drawn), 0)
-        if length:
-            parts += [drawn[rest[:length]], ""]
+        for length in range(_LONGEST, 0, -1):
+            if rest[:length] in drawn:
+                parts += [drawn[rest[:length]], ""]
+                break
         else:
-            length = 1
+            # Here the length is 1.
             parts[-1] += rest[0]
         rest = rest[length:]
     return [part for part in parts if part.strip(ZWJ)]
