@@ -47,12 +47,10 @@ def seconds_of_an_alert(heart, delivery, check):
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("attack", ["many addresses", "one address", "silent names"])
-def test_alerts_of_a_check_whose_last_one_was_taken_come_at_once(database, clock, attack):
-    asked, ended = [], threading.Event()
+def names(attack, asked, ended):
+    """What looks up hosts; those of strangers lead to one silent address or to many, or nowhere in time."""
 
     def lookup(host):
-        """Strangers' hosts lead to one silent address or to many, or nowhere in time."""
         if host == "good.example":
             return [ipaddress.ip_address("127.0.0.1")]
         asked.append(host)
@@ -61,6 +59,13 @@ def test_alerts_of_a_check_whose_last_one_was_taken_come_at_once(database, clock
         number = len(asked) if attack == "many addresses" else 0
         return [ipaddress.ip_address("127.8.0.1") + number]
 
+    return lookup
+
+
+@pytest.mark.parametrize("attack", ["many addresses", "one address", "silent names"])
+def test_alerts_of_a_check_whose_last_one_was_taken_come_at_once(database, clock, attack):
+    asked, ended = [], threading.Event()
+    lookup = names(attack, asked, ended)
     with Receiver(hang, host="0.0.0.0") as silent, Receiver() as good:
         heart = Heart(database, clock)
         delivery = new_delivery(heart.alerts, clock, Sender(True, lookup=lookup).post)
