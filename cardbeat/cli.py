@@ -26,7 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     It is 2, with one line on stderr, for errors that the user can correct.
     """
-    argv = sys.argv[1:] if argv is None else argv
+    if argv is None:
+        argv = sys.argv[1:]
     try:
         return _run(argv)
     except StartupError as error:

@@ -17,7 +17,9 @@ def utc_text(seconds: float) -> str:
 
 def time_or_none(seconds: float | None) -> str | None:
     """As `utc_text`, for a time that may be missing."""
-    return None if seconds is None else utc_text(seconds)
+    if seconds is None:
+        return None
+    return utc_text(seconds)
 
 
 def minute_text(seconds: float, zone: tzinfo | None = None) -> str:

@@ -86,7 +86,9 @@ def unknown_fields(given: Iterable[str], known: Collection[str]) -> list[Invalid
 
 def quoted(name: str) -> str:
     """A name that a client has sent, for a sentence: in quotes, and not all of a long one."""
-    return json.dumps(name if len(name) <= 40 else name[:40] + "…")
+    if len(name) > 40:
+        name = name[:40] + "…"
+    return json.dumps(name)
 
 
 class NotFound(Refusal):
@@ -113,7 +115,9 @@ class Unavailable(Refusal):
         retry_after_seconds: float | None = 5,
         **values: Any,
     ) -> None:
-        headers = None if retry_after_seconds is None else _retry_after(retry_after_seconds)
+        headers = None
+        if retry_after_seconds is not None:
+            headers = _retry_after(retry_after_seconds)
         super().__init__(code, sentence, headers=headers, **values)
 
 

@@ -25,7 +25,9 @@ SHOWN_WHOLE: Final = 12
 
 def cut(word: str) -> str:
     """A word as the log may show it: of an id or a key only the first four characters."""
-    return word if len(word) <= SHOWN_WHOLE else word[:4] + "..."
+    if len(word) <= SHOWN_WHOLE:
+        return word
+    return word[:4] + "..."
 
 
 class Seldom:

@@ -166,8 +166,8 @@ class Metrics:
         samples.add("cardbeat_sweep_duration_seconds", self._sweep.last_duration_seconds or 0)
         samples.add("process_start_time_seconds", self._started_at)
         python = sys.version.split()[0]
-        versions = {"version": __version__, "python": python, "pillow": PIL.__version__}
-        samples.add("cardbeat_build_info", 1, **versions)
+        pillow = PIL.__version__
+        samples.add("cardbeat_build_info", 1, version=__version__, python=python, pillow=pillow)
         return samples.response()
 
     def _write_answers(self, samples: Samples) -> None:

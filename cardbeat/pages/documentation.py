@@ -118,8 +118,10 @@ class _Renderer(HTMLRenderer):
 
     def block_code(self, code: str, info: str | None = None) -> str:
         # Lines of `text` keep their columns, so such a block scrolls: the keyboard must reach it.
-        wide = ' class="code wide" tabindex="0"' if info == "text" else ' class="code"'
-        return f"<pre{wide}><code>{html.escape(code, quote=False)}</code></pre>\n"
+        attributes = 'class="code"'
+        if info == "text":
+            attributes = 'class="code wide" tabindex="0"'
+        return f"<pre {attributes}><code>{html.escape(code, quote=False)}</code></pre>\n"
 
     def table(self, text: str) -> str:
         self._columns = []

@@ -247,7 +247,9 @@ class Paragraph:
 
 def _line_of(text: str, image: Image.Image, above: int, emoji: Sequence[Emoji]) -> TextLine:
     """The line in an image whose baseline is `above` below its top, without what is empty."""
-    marked = image.copy() if emoji else image
+    marked = image
+    if emoji:
+        marked = image.copy()
     for one in emoji:
         width, height = one.picture.size
         top = above + one.y

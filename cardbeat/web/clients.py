@@ -50,7 +50,7 @@ def network_of(client: str, prefix: int = 64) -> str:
 
     One host usually has a /64 for itself. `::ffff:192.0.2.1` is the IPv4 address in it.
     """
-    address = parse_address(f"[{client}]") if ":" in client else None
+    address = parse_address(f"[{client}]")
     if address is None:
         return client
     if isinstance(address, ipaddress.IPv4Address):

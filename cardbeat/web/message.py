@@ -117,8 +117,10 @@ def header_lines(response: Response) -> bytes:
 
     Raises `ValueError` for a header that would break out of its line.
     """
-    has_length = response.status not in _NO_LENGTH
-    return _lines(tuple(response.headers.items()), len(response.body) if has_length else None)
+    length = None
+    if response.status not in _NO_LENGTH:
+        length = len(response.body)
+    return _lines(tuple(response.headers.items()), length)
 
 
 @lru_cache(256)

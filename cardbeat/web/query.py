@@ -17,7 +17,9 @@ def first_value(query: str, name: str) -> str | None:
 def only_value(query: str, name: str) -> str:
     """The value of the parameter of this name; empty if there is none, or if it is repeated."""
     values = [value for _, value in _known(query, (name,))]
-    return values[0] if len(values) == 1 else ""
+    if len(values) == 1:
+        return values[0]
+    return ""
 
 
 def known_among(names: Collection[str], query: str) -> dict[str, str]:

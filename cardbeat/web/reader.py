@@ -168,11 +168,13 @@ class Reader:
 
     @property
     def held_bytes(self) -> int:
-        body_bytes = 0 if self._body is None else len(self._body.content)
-        return len(self._buffer) + body_bytes
+        held = len(self._buffer)
+        if self._body is not None:
+            held += len(self._body.content)
+        return held
 
     def add(self, data: bytes) -> None:
-        self._buffer = self._buffer + data if self._buffer else data
+        self._buffer += data
 
     def ignore_body(self) -> None:
         """Drop the present body as it comes, however large it is."""
@@ -338,8 +340,9 @@ def _check(text: str, sound: int, limits: HttpLimits) -> None:
 
 def _check_sound(text: str, sound: int) -> None:
     if not _SOUND.fullmatch(text, sound):
-        is_line_end = _LINE_END_FAULT.search(text.removesuffix("\r"))
-        raise Refusal("bad_line_end" if is_line_end else "bad_byte")
+        if _LINE_END_FAULT.search(text.removesuffix("\r")):
+            raise Refusal("bad_line_end")
+        raise Refusal("bad_byte")
 
 
 def _require(is_valid: object) -> None:

@@ -66,7 +66,9 @@ class Listener:
     @property
     def url(self) -> str:
         host, port = self.address[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        if ":" in host:
+            host = f"[{host}]"
+        return f"http://{host}:{port}"
 
     def close(self) -> None:
         self.socket.close()

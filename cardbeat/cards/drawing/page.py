@@ -97,7 +97,9 @@ class Page:
     def layout(self) -> Layout:
         """What was collected, mirrored where the title is right-to-left."""
         layout = Layout(self.theme, tuple(self.shapes), tuple(self.texts))
-        return layout.mirror_image() if self._title.rtl else layout
+        if self._title.rtl:
+            return layout.mirror_image()
+        return layout
 
     def rows(self, labels: Sequence[Label], width: int) -> list[list[Part]]:
         """The labels that have a text, in as few rows as hold them.
@@ -180,7 +182,9 @@ class Page:
             None,
         )
         title = drawn(self._title, plan, style, area.width)
-        used = title.height_px + (under.height_px + GAP if under else 0)
+        used = title.height_px
+        if under:
+            used += under.height_px + GAP
         y = area.y + int((area.height - used) * spare_above)
         self.add(title, area, y, self.theme.ink)
         if under:
@@ -265,8 +269,9 @@ def initial_of(name: str) -> str:
         first = "".join(graphemes[:2])
     capital = unicodedata.normalize("NFC", first.title())
     # Georgian has capitals for whole words, not for names; that of `ß` would be two letters.
-    is_georgian = "\u10d0" <= first[:1] <= "\u10ff"
-    return first if is_georgian or len(capital) > len(first) else capital
+    if "\u10d0" <= first[:1] <= "\u10ff" or len(capital) > len(first):
+        return first
+    return capital
 
 
 def _decoded(name: str) -> str:

@@ -129,7 +129,16 @@ def _paint_shape(canvas: Canvas, shape: Shape) -> None:
 
 @lru_cache(8)
 def _coverage(width: int, height: int, radius: int, points: str) -> Image.Image:
-    return triangle(width, height, points) if points else rounded(width, height, radius)
+    """The coverage of a `Shape`."""
+    if not points:
+        return rounded(width, height, radius)
+    large = Image.new("L", (width * _SUPERSAMPLING, height * _SUPERSAMPLING))
+    corners = ((0, large.height / 2), (large.width, 0), large.size)
+    ImageDraw.Draw(large).polygon(corners, fill=255)
+    image = large.reduce(_SUPERSAMPLING)
+    if points == "right":
+        return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    return image
 
 
 def rounded(width: int, height: int, radius: int) -> Image.Image:
@@ -139,13 +148,3 @@ def rounded(width: int, height: int, radius: int) -> Image.Image:
     corners = (0, 0, width * scale - 1, height * scale - 1)
     ImageDraw.Draw(large).rounded_rectangle(corners, radius * scale, fill=255)
     return large.reduce(scale)
-
-
-def triangle(width: int, height: int, points: str) -> Image.Image:
-    """Coverage of a triangle that points to the "left" or the "right"."""
-    wide = width * _SUPERSAMPLING
-    high = height * _SUPERSAMPLING
-    large = Image.new("L", (wide, high))
-    ImageDraw.Draw(large).polygon(((0, high / 2), (wide, 0), (wide, high)), fill=255)
-    image = large.reduce(_SUPERSAMPLING)
-    return image if points == "left" else image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)

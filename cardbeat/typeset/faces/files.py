@@ -101,7 +101,9 @@ class Coverage:
 
     def _place(self, character: str) -> int:
         codepoint = ord(character)
-        return self._places[codepoint] if codepoint < len(self._places) else 0
+        if codepoint >= len(self._places):
+            return 0
+        return self._places[codepoint]
 
 
 def read_catalogue() -> list[FontFile]:
@@ -186,7 +188,9 @@ class Face:
         return placed(self._to_draw(text, rtl), self._anchors, size_px, length)
 
     def _to_draw(self, text: str, rtl: bool) -> str:
-        return text if self._shaping else characters_to_draw(text, rtl)
+        if self._shaping:
+            return text
+        return characters_to_draw(text, rtl)
 
     def _direction(self, rtl: bool) -> str | None:
         """Pillow takes a direction only with Raqm."""

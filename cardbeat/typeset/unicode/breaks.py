@@ -135,7 +135,9 @@ def _at_space(left: str, after: str, text: str) -> Break:
     if after in _NOT_AFTER_SPACE or left == "OP" or _AFTER_SPACE_TOO.get(left) == after:
         return Break.NEVER
     is_unit = left == "NU" and text.endswith("%")
-    return Break.NEVER if is_unit or text[0] in "«‹" or text[-1] in "»›‼⁇⁈⁉" else Break.GOOD
+    if is_unit or text[0] in "«‹" or text[-1] in "»›‼⁇⁈⁉":
+        return Break.NEVER
+    return Break.GOOD
 
 
 def _after_sign(left: str, grapheme: str, sign: str, after: str) -> Break:
@@ -170,7 +172,9 @@ def line_break(character: str) -> str:
     if listed:
         return listed
     found = next((name for first, last, name in ranges if first <= character <= last), "AL")
-    return "AL" if found == "SA" and category[0] not in "LM" else found
+    if found == "SA" and category[0] not in "LM":
+        return "AL"
+    return found
 
 
 @cache

@@ -91,7 +91,9 @@ def encoded(text: str) -> bytes:
 def _script_of(grapheme: str) -> str:
     """The name of the list with a grapheme's words; "" for other scripts, digits and signs."""
     is_letter = unicodedata.category(grapheme[0]) == "Lo" and grapheme[0] not in _ABBREVIATING
-    return SCRIPTS.get(ord(grapheme[0]) // _BLOCK * _BLOCK, "") if is_letter else ""
+    if not is_letter:
+        return ""
+    return SCRIPTS.get(ord(grapheme[0]) // _BLOCK * _BLOCK, "")
 
 
 def _starts(graphemes: Sequence[str], known: frozenset[bytes]) -> list[int]:
