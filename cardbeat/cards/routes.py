@@ -19,8 +19,14 @@ from cardbeat.jobs.workers import Workers
 from cardbeat.keys.key import CARDS, Key
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys, hash_of
-from cardbeat.web.message import Request, Response, header_lines
-from cardbeat.web.query import first_value, known_among, only_value
+from cardbeat.web.message import (
+    Request,
+    Response,
+    first_value,
+    header_lines,
+    known_among,
+    only_value,
+)
 from cardbeat.web.router import Answer, Awaited, Route
 
 if TYPE_CHECKING:

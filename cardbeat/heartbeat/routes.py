@@ -22,8 +22,7 @@ from cardbeat.heartbeat.outages import Outages
 from cardbeat.heartbeat.pings import Pings, Told
 from cardbeat.keys.key import CHECKS, READ, Key
 from cardbeat.keys.store import Bearer, Keys, key_of
-from cardbeat.web.message import Request, Response
-from cardbeat.web.query import first_value, known_among
+from cardbeat.web.message import Request, Response, first_value, known_among
 from cardbeat.web.router import Answer, Awaited, Route
 
 PAGE_CHECKS = 100

@@ -1,14 +1,17 @@
 """Requests and responses as values: handlers get and return these and never see a socket."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import nan
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from cardbeat.errors import Invalid, Refusal, quoted, unknown_fields
 
+_LONGEST_NAME = 64
+"""Longer than any known name, percent-encoded or not: longer ones are not decoded."""
 MOST_LISTED = 32
 """Members of a header that are read: a list of thousands of commas takes a millisecond."""
 
@@ -164,3 +167,48 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise Invalid("invalid_json", f"{name} is not a JSON value.")
+
+
+def first_value(query: str, name: str) -> str | None:
+    """The value of the first parameter of this name; None if there is none."""
+    return next((value for _, value in _known(query, (name,))), None)
+
+
+def only_value(query: str, name: str) -> str:
+    """The value of the parameter of this name; empty if there is none, or if it is repeated."""
+    values = [value for _, value in _known(query, (name,))]
+    if len(values) == 1:
+        return values[0]
+    return ""
+
+
+def known_among(names: Collection[str], query: str) -> dict[str, str]:
+    """The parameters of a query that have one of these names. Others are ignored.
+
+    A value may be empty, with or without `=` before it. `+` is a space. A percent sign that begins
+    no escape stays: `100%` is `100%`. Bytes that are not UTF-8 become U+FFFD.
+    Raises `Invalid` if one of these parameters is repeated.
+    """
+    values: dict[str, str] = {}
+    for name, value in _known(query, names):
+        if name in values:
+            raise Invalid("duplicate_parameter", field=name)
+        values[name] = value
+    return values
+
+
+def _known(query: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each known parameter."""
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        if "%" in name and len(name) <= _LONGEST_NAME:
+            name = _decoded(name)
+        if name in names:
+            yield name, _decoded(value)
+
+
+def _decoded(part: str) -> str:
+    if "%" not in part and part.isascii():
+        return part.replace("+", " ")
+    data = part.encode("latin-1").replace(b"+", b" ")
+    return unquote_to_bytes(data).decode("utf-8", "replace")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DRAWING_FOLDERS = ("cards/drawing", "fonts", "light", "typeset", "words")
 """Folders of the package whose code and tables a drawing depends on, sub-folders included."""
-OTHER_DRAWING_FILES = ("cards/request.py", "text.py", "web/query.py")
+OTHER_DRAWING_FILES = ("cards/request.py", "text.py", "web/message.py")
 """Other files that a drawing depends on: they turn a URL into the texts of a card."""
 _TABLES = (".py", ".json", ".bin", ".txt", ".png", ".json.gz")
 _WORD_LISTS = "words/"

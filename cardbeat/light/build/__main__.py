@@ -4,10 +4,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from cardbeat.cards.drawing.canvas import ramp_of
+from cardbeat.cards.drawing.canvas import png_file, ramp_of
 from cardbeat.cards.drawing.colours import THEME_OF, rgb, shades
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
-from cardbeat.cards.drawing.png import png_file
 from cardbeat.light.build.lights import LIGHTS, indices_of
 
 FOLDER = Path(__file__).resolve().parents[1]
@@ -25,7 +24,7 @@ def main() -> None:
         rows = Image.new("L", (WIDTH + 1, HEIGHT))
         rows.paste(indices, (1, 0))
         palette = bytes(part for colour in colours for part in colour)
-        picture = png_file(WIDTH, HEIGHT, palette, rows.tobytes(), level=9)
+        picture = png_file(palette, rows.tobytes(), level=9)
         (FOLDER / f"{name}.png").write_bytes(picture)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from cardbeat.cards.request import PARAMETERS, Card, card_from
 from cardbeat.errors import Invalid
-from cardbeat.web.query import known_among
+from cardbeat.web.message import known_among
 
 
 def card_of(query):

@@ -156,7 +156,7 @@ def test_a_card_looks_as_approved(template: str, theme: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "cards/drawing/png.py",
+        "cards/drawing/canvas.py",
         "cards/request.py",
         "typeset/unicode/bidi.py",
         "words/khmer.gz",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardbeat.errors import Invalid
-from cardbeat.web.query import first_value, known_among, only_value
+from cardbeat.web.message import first_value, known_among, only_value
 
 
 @pytest.mark.parametrize(
