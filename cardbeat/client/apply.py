@@ -51,7 +51,8 @@ def load(path: Path) -> tuple[dict[str, Declared], dict[str, str]]:
         try:
             check, was = _declared({**defaults, **table})
         except Invalid as invalid:
-            raise StartupError(f"{where}: {invalid.sentence}") from None
+            told = " ".join(wrong["error"] for wrong in invalid.fields) or invalid.sentence
+            raise StartupError(f"{where}: {told}") from None
         name = check["name"]
         for one in filter(None, (name, was)):
             if one in names:

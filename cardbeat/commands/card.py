@@ -28,7 +28,7 @@ def parser() -> Parser:
     for name, what in _TEXTS.items():
         add(f"--{name}", metavar="TEXT", default="", help=what)
     add_look(made)
-    add("--output", metavar="FILE", required=True, help="- is standard output")
+    add("--output", metavar="FILE", required=True, help="ends with .png; - is standard output")
     return made
 
 
@@ -43,6 +43,9 @@ def add_look(parser: Parser) -> None:
 
 
 def run(given: Namespace) -> int:
+    if given.output != "-" and not given.output.lower().endswith(".png"):
+        # Drawn there, a card would take the place of a device or of a page.
+        raise StartupError("--output must end with .png, or be - for standard output")
     with refusals_as_startup_errors():
         card = card_from(vars(given))
     require_pillow()

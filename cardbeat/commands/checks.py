@@ -88,7 +88,7 @@ def _apply(api: Api, given: Namespace) -> int:
             deed, check, _ = step
             if deed == apply.DELETED and not given.yes:
                 deed = KEPT
-                more = f"last pinged {check.get('last_ping_at')}"
+                more = f"last pinged {check.get('last_ping_at') or 'never'}"
             else:
                 more = apply.perform(api, step)
             done.append({"done": deed, "name": check["name"], "more": more})

@@ -89,7 +89,7 @@ def test_prune_lists_and_deletes_only_with_yes(applied, checks, listed, file):
     checks("ping", "used")
     path = file('name = "new"')
     kept = "not deleted without --yes"
-    would = [(kept, "used", "last pinged 2027-01-15 08:00:00"), (kept, "idle", "last pinged None")]
+    would = [(kept, "used", "last pinged 2027-01-15 08:00:00"), (kept, "idle", "last pinged never")]
     status, done = applied("--prune", path)
     assert (status, done[:2], done[2][:2]) == (1, would, ("created", "new"))
     assert applied("--prune", path) == (1, would)

@@ -70,6 +70,7 @@ NO_TABLES = ["checks = []", "[check]\nname = 'a'", "check = [1]", f"defaults = 1
         ("[[check]]\nname = 'a'\nperiod_seconds = 60", "check 1: The field grace_seconds is required"),
         (f"{ONE}repeat_seconds = true", "check 1: The field repeat_seconds must be"),
         (f"[[check]]\nname = ' '\n{REST}", "check 1: The field name"),
+        ("[[check]]\nperiod_seconds = 60", "name is required and can't be null. The field grace"),
         (ONE * 2, "'a' is already the name of a check"),
         ("[[check]", "is not valid TOML"),
         (b"\xff", "is not valid TOML"),

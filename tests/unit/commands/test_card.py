@@ -62,7 +62,7 @@ def test_a_link_and_the_mode_of_a_picture_stay(run, tmp_path):
 @pytest.mark.parametrize(
     "wrong",
     [
-        *("none/a.png", "- --accent red", "- --title ", "- --title \u200b", "- --theme x"),
+        *("none/a.png", "page.html", "- --accent red", "- --title ", "- --title \u200b", "- --theme x"),
     ],
 )
 def test_what_can_not_be_drawn_is_one_line_and_status_2(wrong, run, tmp_path):
