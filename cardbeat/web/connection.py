@@ -30,7 +30,6 @@ NOTHING: Final = memoryview(b"")
 _DATE: Final = "%a, %d %b %Y %H:%M:%S GMT"
 """No part of this program sets a locale, so the names are English."""
 
-
 # The states of a connection: what it waits for. No `Enum`, whose members are slow to get in
 # Python 3.11.
 NEW: Final = "new"
@@ -87,9 +86,8 @@ class ClientConnection:
     _reader: Reader = field(init=False)
     _idle_seconds: float = field(init=False)
     _request: Request | None = None
-    """The request whose body is awaited, or that is at work."""
     _route: Route | None = None
-    """Its route."""
+    """The request whose body is awaited, or that is at work, and its route."""
     _given: Answer | None = None
     """The answer to it, from a thread or with a future, once `resume` is called. Before that the
     handler that a thread is to call."""

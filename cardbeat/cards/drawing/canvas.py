@@ -202,17 +202,13 @@ class Canvas:
         palette = _flat(self._colours)
         top = 0
         for picture, x, y in self._emoji:
-            sheet.paste(self._seen(x, y, picture.size, palette), (0, top))
+            part = self._image.crop((x + 1, y, x + 1 + picture.width, y + picture.height))
+            under = Image.frombytes("P", picture.size, part.tobytes())
+            under.putpalette(palette)
+            sheet.paste(under.convert("RGB"), (0, top))
             sheet.paste(picture, (0, top), picture)
             top += picture.height
         return sheet
-
-    def _seen(self, x: int, y: int, size: tuple[int, int], palette: bytes) -> Image.Image:
-        """A part of the picture so far, as "RGB"."""
-        part = self._image.crop((x + 1, y, x + 1 + size[0], y + size[1]))
-        seen = Image.frombytes("P", size, part.tobytes())
-        seen.putpalette(palette)
-        return seen.convert("RGB")
 
 
 @lru_cache(COLOURS)
