@@ -28,8 +28,7 @@ def _networks(text: str) -> list[Network]:
     return [ipaddress.ip_network(network) for network in text.split()]
 
 
-NEVER = _networks("""
-    0.0.0.0/8 224.0.0.0/4 255.255.255.255 :: ff00::/8
+METADATA = _networks("""
     169.254.0.0/16 fe80::/10
     100.100.100.200 fd00:100::100:200
     168.63.129.16
@@ -39,11 +38,13 @@ NEVER = _networks("""
     fd00:ec2::/32
     fd20:ce::254
 """)
-"""The unspecified address, multicast and broadcast; and where clouds keep their machines' secrets.
+"""Where clouds keep their machines' secrets.
 
-By line after the first: link-local (most clouds); Alibaba; Azure's host agent; Oracle; Scaleway;
+By line: link-local (most clouds); Alibaba; Azure's host agent; Oracle; Scaleway;
 Akamai; Amazon, also the credentials of Kubernetes pods; Google.
 """
+NEVER = [*METADATA, *_networks("0.0.0.0/8 224.0.0.0/4 255.255.255.255 :: ff00::/8")]
+"""Those, the unspecified address, multicast and broadcast."""
 METADATA_NAMES = (
     "instance-data",
     "instance-data.ec2.internal",
@@ -197,7 +198,8 @@ def allowed(address: IpAddress, allow_private: bool) -> bool:
     An IPv4 address inside an IPv6 address decides for it: `::ffff:10.0.0.1` counts as `10.0.0.1`.
     """
     if address in LOCAL_NAT64:
-        return allow_private and allowed(_last_32_bits(address), True)
+        # Its owner chooses where in it the IPv4 address stands (RFC 8215).
+        return allow_private and not _is_among(_last_32_bits(address), METADATA)
     inner = ipv4_inside(address)
     if inner is not None:
         return allowed(inner, allow_private)
