@@ -1,5 +1,6 @@
 """The command `backup`: copies a data folder's database to a file, if `restore` would take it."""
 
+import os
 from argparse import Namespace
 
 from cardbeat.commands.options import DATA, Parser, command, database_url, file_path, tell
@@ -21,5 +22,5 @@ def run(given: Namespace) -> int:
         raise StartupError("a PostgreSQL database is backed up with pg_dump")
     with stop_signals_noted(f"{given.file} was not written") as require_going:
         back_up(given.data, given.file, require_going)
-    tell(given, {"file": str(given.file), "bytes": given.file.stat().st_size})
+    tell(given, {"file": str(given.file), "bytes": os.stat(os.path.realpath(given.file)).st_size})
     return 0

@@ -179,8 +179,9 @@ def test_doctor_tells_of_what_is_no_file(run, data):
 
 
 def test_a_backup_and_its_restore_tell_what_they_did(run, data, tmp_path):
-    made = json.loads(run("backup", "copy.db", "--json").out)
-    assert made == {"file": "copy.db", "bytes": (tmp_path / "copy.db").stat().st_size}
+    for name in ("copy.db", os.path.join("none", "..", "copy.db")):
+        made = json.loads(run("backup", name, "--json").out)
+        assert made == {"file": name, "bytes": (tmp_path / "copy.db").stat().st_size}
     told = json.loads(run("restore", "copy.db", "--json").out)
     assert (tmp_path / told.pop("kept")).is_file()
     place = {"database": os.path.join(data.name, "cardbeat.db")}
