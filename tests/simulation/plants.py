@@ -220,7 +220,7 @@ PLANTS = {
     "twice": Plant(two_alerts_for_one_outage, HOURLY, ("told twice", "follows another")),
     "credit": Plant(no_credit, HOURLY, ("credited",)),
     "credit-twice": Plant(credit_given_twice, HOURLY, ("credited",)),
-    "synced": Plant(commits_not_synced, HOURLY, ("is lost", "is due", "took", "too early")),
+    "synced": Plant(commits_not_synced, HOURLY, ("is lost", "is due", "took", "too early", "is not recorded")),
     "asked": Plant(asked_to_try_sooner, HOURLY, ("too early",)),
     "repaired": Plant(outage_waits_after_a_test, {**HOURLY, "poll_seconds": 1}, ("an alert waits",)),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),

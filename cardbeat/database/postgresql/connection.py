@@ -42,8 +42,13 @@ _DEFAULTS = {
     "tcp_user_timeout": "15000",
 }
 """Parameters that a URL may set otherwise."""
-# Indexes are in memory. It takes 0.4 s to compile a short statement that looks costly.
-_SESSION = "SET random_page_cost = 1; SET jit = off;"
+_SESSION = (
+    # So the server ends the sessions of a silent host, of the few that it has.
+    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3;"
+    " SET tcp_user_timeout = 15000;"
+    # Indexes are in memory. It takes 0.4 s to compile a short statement that looks costly.
+    " SET random_page_cost = 1; SET jit = off;"
+)
 _READER = (
     # The server would keep a session that computes after its connection was closed.
     f"SET statement_timeout = '{0.9 * STATEMENT_SECONDS:g}s';"
