@@ -154,6 +154,8 @@ class Database(ABC):
                 yield connection
         finally:
             self._idle.put(connection)
+            if self._is_closed:
+                self._close_readers()
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction and return its result once that is on disk.
@@ -229,13 +231,17 @@ class Database(ABC):
         if self._is_closed:
             return True
         self._is_closed = True
+        self._close_readers()
+        self._close_writer()
+        return True
+
+    def _close_readers(self) -> None:
+        """Close those that are not in use; `read` does it for one that is."""
         with contextlib.suppress(queue.Empty):
             while True:
                 connection = self._idle.get_nowait()
                 if connection is not None:
                     connection.close()
-        self._close_writer()
-        return True
 
     @abstractmethod
     def _connect_reader(self) -> Any: ...
