@@ -15,7 +15,6 @@ CARD = card_from({"title": "Hello", "description": "World é ا", "theme": "dark
 OTHER = CARD._replace(title="Other")
 ACCENT = "#16a34a"
 SIGNALS = pytest.mark.skipif(WINDOWS, reason="no signals to a process")
-PROC = pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="only Linux shows it")
 
 
 @pytest.fixture
