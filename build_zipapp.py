@@ -19,11 +19,27 @@ from types import CodeType
 
 ROOT = Path(__file__).resolve().parent
 SHEBANG = b"#!/usr/bin/env python3\n"
-SUFFIXES = {".py", ".sql", ".json", ".txt", ".md", ".html", ".css", ".js", ".bin", ".gz", ".woff2"}
+SUFFIXES = {
+    ".py",
+    ".sql",
+    ".json",
+    ".txt",
+    ".md",
+    ".html",
+    ".css",
+    ".js",
+    ".bin",
+    ".gz",
+    ".woff2",
+}
 SUFFIXES |= {".svg", ".png", ".jpg", ".conf", ".cfg", ".yaml", ".service"}
 NAMES = {"Caddyfile", "Dockerfile"}
 """Files without a suffix."""
-LEFT_OUT = ("cardbeat/fonts/build/", "cardbeat/light/build/", "cardbeat/words/build/")
+LEFT_OUT = (
+    "cardbeat/fonts/build/",
+    "cardbeat/light/build/",
+    "cardbeat/words/build/",
+)
 """Tools for developers, which need more than the standard library and Pillow."""
 IMPORTED = re.compile(r"cardbeat/(?!__main__).*\.py")
 UNCHECKED = (1).to_bytes(4, "little")
@@ -44,7 +60,9 @@ def contents() -> dict[str, bytes]:
         and "__pycache__" not in path.parts
     }
     files = {
-        name: path.read_bytes() for name, path in found.items() if not name.startswith(LEFT_OUT)
+        name: path.read_bytes()
+        for name, path in found.items()
+        if not name.startswith(LEFT_OUT)
     }
     files["__main__.py"] = files["cardbeat/__main__.py"]
     files["LICENSE"] = (ROOT / "LICENSE").read_bytes()
@@ -68,21 +86,34 @@ def compiled(name: str, source: bytes) -> bytes:
 
     Imports do not compare it with the source. Tracebacks show the names of files in the artifact.
     """
-    code = compile(source, f"cardbeat.pyz/{name}", "exec", dont_inherit=True, optimize=0)
+    code = compile(
+        source, f"cardbeat.pyz/{name}", "exec", dont_inherit=True, optimize=0
+    )
     # `marshal` counts references, and writes an object in another way if it has one only. Other
     # modules of this process use some of the same strings, so hold each object.
     held = list(parts_of(code))
     data = marshal.dumps(code)
     del held
-    return importlib.util.MAGIC_NUMBER + UNCHECKED + importlib.util.source_hash(source) + data
+    return (
+        importlib.util.MAGIC_NUMBER
+        + UNCHECKED
+        + importlib.util.source_hash(source)
+        + data
+    )
 
 
 def parts_of(part: object) -> Iterator[object]:
     """A constant, and all that it holds."""
     # `marshal` tells interned strings from others. A process has each string of one character once,
     # and any module may have interned it.
-    yield sys.intern(part) if isinstance(part, str) and len(part) == 1 else part
-    inner = [getattr(part, f"co_{name}") for name in CODE] if isinstance(part, CodeType) else part
+    yield (
+        sys.intern(part) if isinstance(part, str) and len(part) == 1 else part
+    )
+    inner = (
+        [getattr(part, f"co_{name}") for name in CODE]
+        if isinstance(part, CodeType)
+        else part
+    )
     if isinstance(inner, list | tuple | frozenset):
         for one in inner:
             yield from parts_of(one)
@@ -97,7 +128,9 @@ def build(target: Path) -> None:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
                 files = contents()
                 for name, data in sorted((files | bytecode(files)).items()):
-                    entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+                    entry = zipfile.ZipInfo(
+                        name, date_time=(1980, 1, 1, 0, 0, 0)
+                    )
                     entry.create_system = 3
                     entry.external_attr = 0o100644 << 16
                     archive.writestr(entry, data)
@@ -112,13 +145,19 @@ def main() -> int:
         description="Build cardbeat.pyz, the whole service in one file."
     )
     parser.add_argument(
-        "--output", type=Path, default=Path("cardbeat.pyz"), help="default: %(default)s"
+        "--output",
+        type=Path,
+        default=Path("cardbeat.pyz"),
+        help="default: %(default)s",
     )
     target: Path = parser.parse_args().output
     try:
         build(target)
     except OSError as error:
-        print(f"build_zipapp: can't write {target}: {error.strerror}", file=sys.stderr)
+        print(
+            f"build_zipapp: can't write {target}: {error.strerror}",
+            file=sys.stderr,
+        )
         return 2
     print(f"{target}: {target.stat().st_size / 1e6:.1f} MB")
     return 0

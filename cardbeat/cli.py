@@ -15,7 +15,17 @@ from cardbeat import __version__
 from cardbeat.errors import StartupError
 from cardbeat.host.output import complain, let_go_of_output, say
 
-COMMANDS = ("serve", "card", "cards", "keys", "checks", "import", "backup", "restore", "doctor")
+COMMANDS = (
+    "serve",
+    "card",
+    "cards",
+    "keys",
+    "checks",
+    "import",
+    "backup",
+    "restore",
+    "doctor",
+)
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, by the convention of shells: 128 plus the signal's number."""
@@ -50,7 +60,9 @@ def _run(argv: Sequence[str]) -> int:
         argv = argv[1:]
     if name not in COMMANDS:
         known = ", ".join(COMMANDS)
-        raise StartupError(f"there is no command {name!r}; the commands are {known}")
+        raise StartupError(
+            f"there is no command {name!r}; the commands are {known}"
+        )
     # Only this one: importing all commands takes longer than most of them take to run.
     end = "_" if keyword.iskeyword(name) else ""
     module: Any = importlib.import_module(f"cardbeat.commands.{name}{end}")

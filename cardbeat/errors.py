@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-REASONS: Final = json.loads(pkgutil.get_data("cardbeat", "refusals.json") or b"{}")
+REASONS: Final = json.loads(
+    pkgutil.get_data("cardbeat", "refusals.json") or b"{}"
+)
 """The status of each refusal, by its code, and the sentence if it has no other.
 
 `openapi.json` lists them too, each with an example.
@@ -62,7 +64,9 @@ class Invalid(Refusal):
     """400: the caller must change a value."""
 
     @classmethod
-    def of_all(cls, wrong: Sequence["Invalid"], mixed: str = "invalid_field") -> "Invalid":
+    def of_all(
+        cls, wrong: Sequence["Invalid"], mixed: str = "invalid_field"
+    ) -> "Invalid":
         """One refusal that names the fields of all these; `mixed`: its code where codes differ."""
         if len(wrong) == 1:
             return wrong[0]
@@ -74,7 +78,9 @@ class Invalid(Refusal):
         return cls(code, sentence, fields=fields)
 
 
-def unknown_fields(given: Iterable[str], known: Collection[str]) -> list[Invalid]:
+def unknown_fields(
+    given: Iterable[str], known: Collection[str]
+) -> list[Invalid]:
     """A refusal for each unknown name, at most `MOST_UNKNOWN`: a body may have thousands."""
     unknown = [name for name in given if name not in known]
     listed = ", ".join(known) or "none"
@@ -101,8 +107,14 @@ class NotFound(Refusal):
 class TooMany(Refusal):
     """429: a rate limit is reached. One more request passes after `retry_after_seconds`."""
 
-    def __init__(self, sentence: str | None, retry_after_seconds: float) -> None:
-        super().__init__("too_many_requests", sentence, headers=_retry_after(retry_after_seconds))
+    def __init__(
+        self, sentence: str | None, retry_after_seconds: float
+    ) -> None:
+        super().__init__(
+            "too_many_requests",
+            sentence,
+            headers=_retry_after(retry_after_seconds),
+        )
 
 
 class Unavailable(Refusal):

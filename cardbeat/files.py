@@ -19,7 +19,9 @@ def read_bytes(name: str) -> bytes:
     try:
         data = pkgutil.get_data("cardbeat", name)
     except (EOFError, ImportError) as error:
-        raise OSError(f"the zipapp was changed while it runs: {error!r}") from None
+        raise OSError(
+            f"the zipapp was changed while it runs: {error!r}"
+        ) from None
     if data is None:
         raise OSError(f"the package holds no {name}")
     return data

@@ -33,7 +33,9 @@ def cut(word: str) -> str:
 class Seldom:
     """Logs trouble that each request meets: each sentence once in `SELDOM_SECONDS`."""
 
-    def __init__(self, log: logging.Logger, monotonic: Clock = time.monotonic) -> None:
+    def __init__(
+        self, log: logging.Logger, monotonic: Clock = time.monotonic
+    ) -> None:
         self._log = log
         self._monotonic = monotonic
         self._logged_at: dict[str, float] = {}
@@ -62,7 +64,9 @@ class BatchHandler(logging.Handler):
         # These two are read and written under that lock only.
         self._lines: list[str] = []
         self._dropped = 0
-        self._thread = BackgroundThread("log", self._gather, at_end=self._write)
+        self._thread = BackgroundThread(
+            "log", self._gather, at_end=self._write
+        )
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -104,7 +108,9 @@ class BatchHandler(logging.Handler):
             self._dropped = 0
         if dropped:
             now = utc_text(time.time())
-            lines.append(f"{now} WARNING {dropped} lines were dropped: stderr is too slow")
+            lines.append(
+                f"{now} WARNING {dropped} lines were dropped: stderr is too slow"
+            )
         if lines:
             # An error of stderr can be told nowhere else.
             with contextlib.suppress(Exception):

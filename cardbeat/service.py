@@ -28,7 +28,11 @@ from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.tidy import Tidy
 from cardbeat.host import surroundings
 from cardbeat.host.ownership import CARDS
-from cardbeat.host.system import clients_and_senders, on_stop_signals, wake_on_signals
+from cardbeat.host.system import (
+    clients_and_senders,
+    on_stop_signals,
+    wake_on_signals,
+)
 from cardbeat.jobs.background import BackgroundThread, start_thread
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
@@ -83,7 +87,9 @@ class Service:
             self._build_heartbeat()
             self._build_cards()
             undo.callback(self.store.close)
-            self.health = HealthRoutes(self.database, self._clock, self.sweep.healthy)
+            self.health = HealthRoutes(
+                self.database, self._clock, self.sweep.healthy
+            )
             self.router = Router(self._routes())
             self.server = HttpServer(
                 listener,
@@ -97,7 +103,11 @@ class Service:
         self.loading = threading.Timer(LOAD_AFTER_SECONDS, self._load)
         self.loading.daemon = True
         signs = self._signs_of_life()
-        self._threads: list[Sweep | Tidy | BackgroundThread] = [self.sweep, self.tidy, *signs]
+        self._threads: list[Sweep | Tidy | BackgroundThread] = [
+            self.sweep,
+            self.tidy,
+            *signs,
+        ]
 
     def _build_heartbeat(self) -> None:
         config = self._config
@@ -105,7 +115,11 @@ class Service:
         self._alerts = Outbox(database, self._base_url, config.time_zone)
         _, senders = clients_and_senders()
         self.delivery = Delivery(
-            self._alerts, self._post, self._clock, tiers=config.tiers, senders=senders
+            self._alerts,
+            self._post,
+            self._clock,
+            tiers=config.tiers,
+            senders=senders,
         )
         self.sweep = Sweep(
             database,
@@ -121,7 +135,9 @@ class Service:
 
     @cached_property
     def _sender(self) -> "Sender":
-        return new_sender(self._config.allow_private_webhooks, self._config.webhook_proxy)
+        return new_sender(
+            self._config.allow_private_webhooks, self._config.webhook_proxy
+        )
 
     def _post(self, *post: Any) -> Any:
         """Send an alert. What that takes is not imported at the start."""
@@ -140,7 +156,9 @@ class Service:
     def _routes(self) -> list[Route]:
         config = self._config
         checks = self._checks
-        self.cards = CardRoutes(self.keys, self.store, self.painter, self._renders)
+        self.cards = CardRoutes(
+            self.keys, self.store, self.painter, self._renders
+        )
         self._metrics = Metrics(
             self.cards,
             self.store,
@@ -150,7 +168,9 @@ class Service:
             shed=lambda: self.server.connections_shed,
         )
         parts = (
-            KeyRoutes(config, self.keys, self._renders, checks.usage, self.tidy.wake),
+            KeyRoutes(
+                config, self.keys, self._renders, checks.usage, self.tidy.wake
+            ),
             self.cards,
             CheckRoutes(
                 checks,
@@ -184,7 +204,11 @@ class Service:
         seconds = surroundings.seconds_between_signs()
         if not seconds:
             return []
-        return [BackgroundThread("signs of life", partial(self._give_sign, seconds), seconds)]
+        return [
+            BackgroundThread(
+                "signs of life", partial(self._give_sign, seconds), seconds
+            )
+        ]
 
     def _give_sign(self, seconds: float) -> None:
         """Raises `Unavailable` where `/healthz` would not say 200."""
@@ -235,7 +259,9 @@ class Service:
 
         False if a part has not ended in time: it keeps what it uses open until the process ends.
         """
-        stop_by = min(self._stop_by, time.monotonic() + self._config.http.stop_seconds)
+        stop_by = min(
+            self._stop_by, time.monotonic() + self._config.http.stop_seconds
+        )
         # Tell all parts to stop before waiting for any.
         self.loading.cancel()
         self.cards.stop()
@@ -250,7 +276,10 @@ class Service:
             self.store.close,
             self.database.close,
         ):
-            has_ended = stop(max(LEAST_SECONDS, stop_by - time.monotonic())) and has_ended
+            has_ended = (
+                stop(max(LEAST_SECONDS, stop_by - time.monotonic()))
+                and has_ended
+            )
         self.painter.close()
         return has_ended
 

@@ -31,7 +31,9 @@ first_control_of_direction: Final = re.compile(f"[{_BIDI_CONTROLS}]").search
 # Not compiled here: only errors need them.
 _URL: Final = r"(?is)\b[a-z][a-z0-9+.-]+:/|//.*@|\bpostgres(ql)?:|password="
 """Part of a URL, also of a mistyped one: `postgresql:/me@host`. Not of `C:/data`, `me@host`."""
-_SCHEME_AND_HOST: Final = r"(?i)https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]+)?(?=[/?#][^@]*$|$)"
+_SCHEME_AND_HOST: Final = (
+    r"(?i)https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]+)?(?=[/?#][^@]*$|$)"
+)
 
 
 def holds_url(text: str) -> bool:
@@ -49,6 +51,11 @@ def without_urls(sentence: str, values: Iterable[str]) -> str:
         if shown and shown[0] == value:
             continue
         cut = f"{shown[0]}/..." if shown else "..."
-        for form in (value, repr(value)[1:-1], value.strip(), str(PurePath(value))):
+        for form in (
+            value,
+            repr(value)[1:-1],
+            value.strip(),
+            str(PurePath(value)),
+        ):
             sentence = sentence.replace(form, cut)
     return sentence

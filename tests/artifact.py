@@ -30,7 +30,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def environment_with_pillow(folder: Path) -> Path:
     venv.create(folder, symlinks=not WINDOWS, with_pip=False)
-    (packages,) = folder.glob("Lib/site-packages" if WINDOWS else "lib/python*/site-packages")
+    (packages,) = folder.glob(
+        "Lib/site-packages" if WINDOWS else "lib/python*/site-packages"
+    )
     here = Path(PIL.__file__).parent.parent
     for name in ("PIL", "pillow.libs", "Pillow.libs"):
         if (here / name).is_dir():
@@ -57,8 +59,18 @@ def copy_of_the_tree(folder: Path) -> Path:
 
 def clean_environment(**variables: str) -> dict[str, str]:
     """The variables of this process, without those of cardbeat, of Python, and of systemd."""
-    ours = ("CARDBEAT_", "PYTHON", "NOTIFY_SOCKET", "WATCHDOG_", "STATE_DIRECTORY")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    ours = (
+        "CARDBEAT_",
+        "PYTHON",
+        "NOTIFY_SOCKET",
+        "WATCHDOG_",
+        "STATE_DIRECTORY",
+    )
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(ours)
+    }
     return kept | variables
 
 
@@ -74,14 +86,18 @@ def shell(commands: str, folder: Path, **variables: str) -> str:
     """What commands of a shell print, of which none may fail."""
     command = ("bash", "-euo", "pipefail", "-c", commands)
     done = ran(*command, cwd=folder, env=clean_environment(**variables))
-    assert done.returncode == 0, f"{commands}\n{done.stdout[-500:]}{done.stderr}"
+    assert done.returncode == 0, (
+        f"{commands}\n{done.stdout[-500:]}{done.stderr}"
+    )
     return str(done.stdout)
 
 
 @pytest.fixture
 def run(python: Path, pyz: Path, tmp_path: Path) -> Run:
     """Runs a command of the artifact in the test's folder."""
-    return lambda *argv, **options: ran(python, pyz, *argv, cwd=tmp_path, **options)
+    return lambda *argv, **options: ran(
+        python, pyz, *argv, cwd=tmp_path, **options
+    )
 
 
 def is_refused(done: "subprocess.CompletedProcess[Any]") -> bool:
@@ -120,13 +136,20 @@ def starter(
     """Starts the artifact in a folder with some options; what still runs at the end is ended."""
     running: list[Running] = []
 
-    def start_one(*options: str, port: int | None = None, **popen: Any) -> Running:
+    def start_one(
+        *options: str, port: int | None = None, **popen: Any
+    ) -> Running:
         port = port or free_port()
         log = folder / f"log-{len(running)}.txt"
         command = [python, pyz, "--port", str(port), *options]
         with log.open("wb") as sink:
-            popen = {"stderr": sink, "env": clean_environment(**variables)} | popen
-            server = Running(subprocess.Popen(command, cwd=folder, **popen), port, log)
+            popen = {
+                "stderr": sink,
+                "env": clean_environment(**variables),
+            } | popen
+            server = Running(
+                subprocess.Popen(command, cwd=folder, **popen), port, log
+            )
         running.append(server)
         if popen["stderr"] is sink:
             wait_until(server.serves)
@@ -141,7 +164,9 @@ def starter(
 
 
 @pytest.fixture
-def start(python: Path, pyz: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
+def start(
+    python: Path, pyz: Path, tmp_path: Path
+) -> Iterator[Callable[..., Running]]:
     """Starts the artifact in the test's folder, as often as it is called."""
     with starter(python, pyz, tmp_path) as start_one:
         yield start_one

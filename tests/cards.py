@@ -31,7 +31,17 @@ class CardKeys:
         """The value of a new key."""
         value = f"sk_{len(self.keys):032}"
         tier = Tier(renders_per_minute=renders_per_minute)
-        key = Key(f"key_{len(self.keys)}", scope, "tier", tier, None, "sk_", 0, None, None)
+        key = Key(
+            f"key_{len(self.keys)}",
+            scope,
+            "tier",
+            tier,
+            None,
+            "sk_",
+            0,
+            None,
+            None,
+        )
         self.keys[hash_of(value)] = key
         return value
 
@@ -64,7 +74,11 @@ class Cards:
         self.draw = draw
         self.store = Store(folder, 10_000_000, "v1")
         self.routes = CardRoutes(
-            self.keys, self.store, self, RateLimit(self.clock), monotonic=self.clock
+            self.keys,
+            self.store,
+            self,
+            RateLimit(self.clock),
+            monotonic=self.clock,
         )
         self.router = Router(self.routes.routes())
 
@@ -80,8 +94,12 @@ class Cards:
 
     def request(self, target, method="GET", client="192.0.2.1", **headers):
         path, _, query = target.partition("?")
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        return Request(method, target, path, query, sent, client=client, network=client)
+        sent = {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        return Request(
+            method, target, path, query, sent, client=client, network=client
+        )
 
     def get(self, target, *args, **headers):
         return answer_of(self.router, self.request(target, *args, **headers))

@@ -48,7 +48,9 @@ def exchange(
     return Answer(answer.status, answer.headers, answer.read())
 
 
-def ask(server: Listening, method: str, path: str, *args: Any, **options: Any) -> Answer:
+def ask(
+    server: Listening, method: str, path: str, *args: Any, **options: Any
+) -> Answer:
     """Ask over a connection of its own: `ask(server, "PATCH", "/checks/1", {"name": "b"}, key)`."""
     with contextlib.closing(connect(server)) as connection:
         return exchange(connection, method, path, *args, **options)
@@ -59,7 +61,11 @@ def cards_key(server: Listening) -> str:
 
 
 def checks_key(server: Listening) -> str:
-    return str(ask(server, "POST", "/register", {"email": "ops@example.com"}).json["key"])
+    return str(
+        ask(server, "POST", "/register", {"email": "ops@example.com"}).json[
+            "key"
+        ]
+    )
 
 
 def new_check(server: Listening, key: str, **fields: Any) -> dict[str, Any]:

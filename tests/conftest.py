@@ -13,7 +13,10 @@ from tests.support import App, FakeClock, service_of
 pytest_plugins = ["tests.artifact", "tests.postgresql"]
 
 settings.register_profile(
-    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "fixed",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("fixed")
 """The same examples each time; `--hypothesis-profile default` draws new ones."""
@@ -23,16 +26,28 @@ SLOW_FOLDERS = {"browser", "crash", "hosts", "pyz", "simulation", "sites"}
 
 def pytest_configure(config: pytest.Config) -> None:
     """Without a path and without `-m`, pytest runs the quick suite."""
-    config.addinivalue_line("markers", "slow: a test that the quick suite leaves out")
-    config.addinivalue_line("markers", "quick: a test of the quick suite in a folder of slow tests")
-    if config.args_source is not pytest.Config.ArgsSource.ARGS and not config.option.markexpr:
+    config.addinivalue_line(
+        "markers", "slow: a test that the quick suite leaves out"
+    )
+    config.addinivalue_line(
+        "markers", "quick: a test of the quick suite in a folder of slow tests"
+    )
+    if (
+        config.args_source is not pytest.Config.ArgsSource.ARGS
+        and not config.option.markexpr
+    ):
         config.option.markexpr = "not slow"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        in_slow_folder = item.path.relative_to(Path(__file__).parent).parts[0] in SLOW_FOLDERS
-        if item.get_closest_marker("postgresql") or (in_slow_folder and not item.get_closest_marker("quick")):
+        in_slow_folder = (
+            item.path.relative_to(Path(__file__).parent).parts[0]
+            in SLOW_FOLDERS
+        )
+        if item.get_closest_marker("postgresql") or (
+            in_slow_folder and not item.get_closest_marker("quick")
+        ):
             item.add_marker(pytest.mark.slow)
 
 
@@ -61,7 +76,9 @@ def config(tmp_path: Path, database_url: str | None) -> Config:
 
 
 @pytest.fixture
-def app(config: Config, clock: FakeClock, put_new_file: Callable[[Path], None]) -> Iterator[App]:
+def app(
+    config: Config, clock: FakeClock, put_new_file: Callable[[Path], None]
+) -> Iterator[App]:
     put_new_file(config.data)
     service = service_of(config, clock)
     if service.database.fence is not None:

@@ -6,16 +6,26 @@ from tests.artifact import ROOT
 
 FOLDER = ROOT / "cardbeat" / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md")) if path.stem != "README"}
+DOCS = {
+    path.stem: path.read_text(encoding="utf-8")
+    for path in sorted(FOLDER.glob("*.md"))
+    if path.stem != "README"
+}
 """The pages by name, without the one that lists them."""
-PAGES = {"README": README, "index": (FOLDER / "README.md").read_text(encoding="utf-8"), **DOCS}
+PAGES = {
+    "README": README,
+    "index": (FOLDER / "README.md").read_text(encoding="utf-8"),
+    **DOCS,
+}
 
 BLOCK = re.compile(r"^```([\w-]+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def blocks(page: str, language: str) -> list[str]:
     """The code in that language on a page, in its order."""
-    return [code for found, code in BLOCK.findall(PAGES[page]) if found == language]
+    return [
+        code for found, code in BLOCK.findall(PAGES[page]) if found == language
+    ]
 
 
 def example(name: str) -> str:

@@ -46,13 +46,25 @@ class Heart:
     `sweeping` are options of all its sweeps.
     """
 
-    def __init__(self, database, clock, tier=FREE_OF_LIMITS, *, monotonic=None, fence=None, **sweeping):
+    def __init__(
+        self,
+        database,
+        clock,
+        tier=FREE_OF_LIMITS,
+        *,
+        monotonic=None,
+        fence=None,
+        **sweeping,
+    ):
         self.database = database
         self.clock = clock
         self.monotonic = monotonic or FakeClock(5000)
         # Over a server a service sweeps with a fence alone, and otherwise than over a file.
         self.fence = fence or (NoFence() if database.fence else None)
-        self.sweeping = {"fence": self.fence, "monotonic": self.monotonic} | sweeping
+        self.sweeping = {
+            "fence": self.fence,
+            "monotonic": self.monotonic,
+        } | sweeping
         self.alerts = Outbox(database, BASE_URL)
         self.tiers = {"free": tier}
         self.delivery = new_delivery(self.alerts, clock)
@@ -69,16 +81,33 @@ class Heart:
 
     def sweep_every(self, seconds, wake=None, **options):
         wake = wake or self.delivery.wake
-        return Sweep(self.database, self.clock, wake, seconds, **self.sweeping | options)
+        return Sweep(
+            self.database, self.clock, wake, seconds, **self.sweeping | options
+        )
 
-    def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK, repeat_seconds=None, key=None):
-        settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url, repeat_seconds)
+    def create(
+        self,
+        period_seconds=60,
+        grace_seconds=0,
+        webhook_url=HOOK,
+        repeat_seconds=None,
+        key=None,
+    ):
+        settings = Settings(
+            f"check {next(self._names)}",
+            period_seconds,
+            grace_seconds,
+            webhook_url,
+            repeat_seconds,
+        )
         return self.checks.create(key or self.key, settings)
 
     @staticmethod
     def settings(check, **changes):
         """What a check is set to, with changes."""
-        return Settings(**{field: getattr(check, field) for field in CHANGEABLE} | changes)
+        return Settings(
+            **{field: getattr(check, field) for field in CHANGEABLE} | changes
+        )
 
     def pass_time(self, seconds):
         """Let time pass with the monitor awake: on both clocks."""
@@ -100,12 +129,16 @@ class Heart:
         now = int(self.clock())
         for taken in range(most):
             with self.database.read() as connection:
-                row = connection.execute(f"{sql} ORDER BY seq LIMIT 1").fetchone()
+                row = connection.execute(
+                    f"{sql} ORDER BY seq LIMIT 1"
+                ).fetchone()
             if row is None:
                 return taken
             # After the clock was set back, an alert is due only when it is there again.
             due_at = max(now, row["next_attempt_at"])
-            (message,) = self.alerts.messages([row["seq"]], row["receiver"], due_at)
+            (message,) = self.alerts.messages(
+                [row["seq"]], row["receiver"], due_at
+            )
             self.alerts.store([Result(message, 204, None, state)], due_at)
         return most
 
@@ -118,7 +151,10 @@ class Heart:
     def alert_types(self, check):
         """The types of a check's alerts, oldest first."""
         with self.database.read() as connection:
-            rows = connection.execute("SELECT type FROM alerts WHERE check_id = ? ORDER BY seq", (check.id,))
+            rows = connection.execute(
+                "SELECT type FROM alerts WHERE check_id = ? ORDER BY seq",
+                (check.id,),
+            )
             return [row["type"] for row in rows]
 
 

@@ -42,9 +42,14 @@ class Mail:
 
     def another(self, poll_seconds=0.01, trouble_seconds=0.05, **options):
         """A delivery as of a second process, or as after a restart."""
-        pauses = {"poll_seconds": poll_seconds, "trouble_seconds": trouble_seconds}
+        pauses = {
+            "poll_seconds": poll_seconds,
+            "trouble_seconds": trouble_seconds,
+        }
         options = {"tiers": self.heart.tiers, **pauses, **options}
-        return new_delivery(self.outbox, self.clock, self.post, self.elapsed, **options)
+        return new_delivery(
+            self.outbox, self.clock, self.post, self.elapsed, **options
+        )
 
     def post(self, url, headers, body, attempt):
         host = urlsplit(url).hostname
@@ -56,7 +61,9 @@ class Mail:
             self.most_running = max(self.most_running, self.running)
             outcome = self.outcomes.pop(0) if self.outcomes else DELIVERED
         try:
-            wait_until(lambda: not self.held.is_set() and host not in self.hung, 60)
+            wait_until(
+                lambda: not self.held.is_set() and host not in self.hung, 60
+            )
         finally:
             with self.lock:
                 self.running -= 1
@@ -71,7 +78,9 @@ class Mail:
         """Store test alerts of a check."""
         now = int(self.clock())
         for _ in range(count):
-            self.database.write(lambda transaction: record(transaction, TEST, [check], now))
+            self.database.write(
+                lambda transaction: record(transaction, TEST, [check], now)
+            )
         self.delivery.wake()
 
     def fail(self, check):
@@ -99,7 +108,9 @@ class Mail:
 
     def states(self, check):
         """Oldest first."""
-        return [alert["state"] for alert in reversed(self.outbox.newest(check.id))]
+        return [
+            alert["state"] for alert in reversed(self.outbox.newest(check.id))
+        ]
 
     def in_text(self, seconds):
         return utc_text(self.clock() + seconds)

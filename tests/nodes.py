@@ -17,7 +17,10 @@ class Nodes:
 
     def __init__(self, open_again, clock):
         self.clock = clock
-        self.first, self.second = (self._heart(open_again(), 5000 + place * HOURS_APART) for place in range(2))
+        self.first, self.second = (
+            self._heart(open_again(), 5000 + place * HOURS_APART)
+            for place in range(2)
+        )
 
     def __iter__(self):
         return iter((self.first, self.second))

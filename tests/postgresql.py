@@ -28,7 +28,11 @@ STARTED_SECONDS = 120
 """Within which any server is up, on a machine that has much else to do."""
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 """In front of a command: it is killed as soon as the process that started it is gone."""
-AS_NOBODY = ("--reuid", "nobody", "--regid", "nogroup", "--clear-groups") if IS_ROOT else ()
+AS_NOBODY = (
+    ("--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
+    if IS_ROOT
+    else ()
+)
 """PostgreSQL does not run as root."""
 SETTINGS = {
     # A process that is killed loses nothing by it: what it has written is the system's.
@@ -52,7 +56,11 @@ class Postgres:
     """A server with its data in a folder of its own, which ends with the process that started it."""
 
     def __init__(
-        self, folder: Path, programs: Path, addresses: str = "127.0.0.1", **settings: str
+        self,
+        folder: Path,
+        programs: Path,
+        addresses: str = "127.0.0.1",
+        **settings: str,
     ) -> None:
         self.folder = folder
         self.port = free_port()
@@ -69,13 +77,23 @@ class Postgres:
 
     def create(self) -> None:
         options = "--no-sync --auth=trust --username=cardbeat --encoding=UTF8 --locale=C.UTF-8"
-        self._run("initdb", f"--pgdata={self.data}", "--wal-segsize=1", *options.split())
+        self._run(
+            "initdb",
+            f"--pgdata={self.data}",
+            "--wal-segsize=1",
+            *options.split(),
+        )
 
     def copy(self, primary: "Postgres") -> None:
         """Become a standby of a primary that runs."""
         shutil.rmtree(self.data, ignore_errors=True)
         source = f"--dbname={primary.conninfo} application_name=standby"
-        options = ("--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--wal-method=stream")
+        options = (
+            "--write-recovery-conf",
+            "--checkpoint=fast",
+            "--no-sync",
+            "--wal-method=stream",
+        )
         self._run("pg_basebackup", f"--pgdata={self.data}", source, *options)
 
     def allow(self, addresses: str) -> None:
@@ -92,7 +110,9 @@ class Postgres:
         options = [f"--{name}={value}" for name, value in values.items()]
         command = self._command("postgres", "-D", str(self.data), *options)
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                command, cwd=self.folder, stdout=log, stderr=log
+            )
 
     def kill(self) -> None:
         """As a power cut would, but for what the system has in its memory."""
@@ -104,7 +124,11 @@ class Postgres:
         self._process.wait()
         self._process = None
         if segment:
-            subprocess.run(["ipcrm", "-m", segment], check=False, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                ["ipcrm", "-m", segment],
+                check=False,
+                stderr=subprocess.DEVNULL,
+            )
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
@@ -128,7 +152,9 @@ class Postgres:
 
     def execute(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a statement, in a session of its own."""
-        connected = psycopg.connect(self.conninfo, autocommit=True, connect_timeout=60)
+        connected = psycopg.connect(
+            self.conninfo, autocommit=True, connect_timeout=60
+        )
         with contextlib.closing(connected) as connection:
             ran = connection.execute(sql)
             return ran.fetchall() if ran.description else []
@@ -148,7 +174,9 @@ class Postgres:
         """Its processes, none of which goes on. The first starts no more of them then."""
         first = self._process.pid
         os.kill(first, signal.SIGSTOP)
-        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        children = (
+            Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        )
         for child in children:
             os.kill(int(child), signal.SIGSTOP)
         return [first, *map(int, children)]
@@ -156,14 +184,23 @@ class Postgres:
     def _shared_memory(self) -> str:
         """The number of its segment in System V's shared memory, which outlives it."""
         lines = (self.data / "postmaster.pid").read_text().splitlines()
-        return lines[6].split()[1] if len(lines) > 6 and lines[6].split() else ""
+        return (
+            lines[6].split()[1] if len(lines) > 6 and lines[6].split() else ""
+        )
 
     def _command(self, program: str, *arguments: str) -> list[str]:
-        return [*ENDS_WITH_US, *AS_NOBODY, str(self._programs / program), *arguments]
+        return [
+            *ENDS_WITH_US,
+            *AS_NOBODY,
+            str(self._programs / program),
+            *arguments,
+        ]
 
     def _run(self, program: str, *arguments: str) -> None:
         command = self._command(program, *arguments)
-        done = subprocess.run(command, cwd=self.folder, stdout=-1, stderr=-2, check=False)
+        done = subprocess.run(
+            command, cwd=self.folder, stdout=-1, stderr=-2, check=False
+        )
         assert done.returncode == 0, done.stdout.decode()
 
 
@@ -174,7 +211,9 @@ class Cluster(Postgres):
         # An autovacuum may count the rows of a table just when a test has emptied it, and then
         # each plan is for one row.
         settings = {"deadlock_timeout": "50ms", "autovacuum": "off"}
-        super().__init__(folder, programs, unix_socket_directories=str(folder), **settings)
+        super().__init__(
+            folder, programs, unix_socket_directories=str(folder), **settings
+        )
         self._schemas = itertools.count(1)
         self._used = ""
 
@@ -182,7 +221,10 @@ class Cluster(Postgres):
         self.kill()
 
     def url(self, **options: str) -> str:
-        query = "&".join(f"{name}={value}" for name, value in {"host": str(self.folder), **options}.items())
+        query = "&".join(
+            f"{name}={value}"
+            for name, value in {"host": str(self.folder), **options}.items()
+        )
         return f"postgresql://cardbeat@:{self.port}/postgres?{query}"
 
     def new_schema(self, name: str | None = None) -> str:
@@ -223,15 +265,25 @@ def postgresql() -> Iterator[Cluster]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "engines(*names): of the database that the test runs on, by default sqlite")
-    config.addinivalue_line("markers", "sqlite: a test that can run on several engines, on SQLite")
-    config.addinivalue_line("markers", "postgresql: a test that needs PostgreSQL")
+    config.addinivalue_line(
+        "markers",
+        "engines(*names): of the database that the test runs on, by default sqlite",
+    )
+    config.addinivalue_line(
+        "markers", "sqlite: a test that can run on several engines, on SQLite"
+    )
+    config.addinivalue_line(
+        "markers", "postgresql: a test that needs PostgreSQL"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     mark = metafunc.definition.get_closest_marker("engines")
     if mark and "engine" in metafunc.fixturenames:
-        on_each = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in mark.args]
+        on_each = [
+            pytest.param(name, marks=getattr(pytest.mark, name))
+            for name in mark.args
+        ]
         metafunc.parametrize("engine", on_each, indirect=True)
 
 
@@ -248,9 +300,15 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def database_url(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
+def database_url(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> str | None:
     """None for a file."""
-    return None if engine == "sqlite" else request.getfixturevalue("postgresql").emptied(tmp_path)
+    return (
+        None
+        if engine == "sqlite"
+        else request.getfixturevalue("postgresql").emptied(tmp_path)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -276,7 +334,9 @@ def put_new_file(engine: str, new_file: bytes) -> Callable[[Path], None]:
 
 @pytest.fixture
 def open_again(
-    tmp_path: Path, database_url: str | None, put_new_file: Callable[[Path], None]
+    tmp_path: Path,
+    database_url: str | None,
+    put_new_file: Callable[[Path], None],
 ) -> Iterator[Callable[[], Database]]:
     """Opens the same database once more, as a second process or a second host does."""
     put_new_file(tmp_path)

@@ -38,7 +38,9 @@ class Proxy:
             end.close()
 
     def _start(self, work, *arguments):
-        self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
+        self._threads.append(
+            threading.Thread(target=work, args=arguments, daemon=True)
+        )
         self._threads[-1].start()
 
     def cut(self):
@@ -52,13 +54,18 @@ class Proxy:
             while True:
                 client = self._listening.accept()[0]
                 try:
-                    server = socket.create_connection(("127.0.0.1", self._server_port))
+                    server = socket.create_connection(
+                        ("127.0.0.1", self._server_port)
+                    )
                 except OSError:
                     client.close()
                     continue
                 self._ends += [client, server]
                 # What is half open stays so for the connections of that time.
-                for source, target, way in ((client, server, "there"), (server, client, "back")):
+                for source, target, way in (
+                    (client, server, "there"),
+                    (server, client, "back"),
+                ):
                     self._start(self._carry, source, target, way)
 
     def _carry(self, source, target, way):

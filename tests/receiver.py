@@ -38,7 +38,9 @@ class Received:
 class Receiver:
     """Serves each connection with the next of its behaviours, and with the last of them for ever."""
 
-    def __init__(self, *behaviours: Behaviour, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, *behaviours: Behaviour, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
         self.behaviours = list(behaviours) or [answer()]
         self.received: list[Received] = []
         self.connections = 0
@@ -48,7 +50,9 @@ class Receiver:
         self._server.receiver = self
         self.port = self._server.server_address[1]
         self.url = f"http://{host}:{self.port}/hook"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
+        )
         self._thread.start()
 
     def __enter__(self) -> "Receiver":
@@ -63,7 +67,9 @@ class Receiver:
     def serve(self, connection: socket.socket) -> None:
         with self.lock:
             self.connections += 1
-            behaviour = self.behaviours[min(self.connections, len(self.behaviours)) - 1]
+            behaviour = self.behaviours[
+                min(self.connections, len(self.behaviours)) - 1
+            ]
         # The sender may go at any moment: that is what is tested.
         with contextlib.suppress(OSError):
             behaviour(self, connection)
@@ -71,9 +77,16 @@ class Receiver:
     def read(self, connection: socket.socket) -> Received:
         with connection.makefile("rb") as stream:
             lines = []
-            while (line := stream.readline().decode("latin-1").rstrip("\r\n")) != "":
+            while (
+                line := stream.readline().decode("latin-1").rstrip("\r\n")
+            ) != "":
                 lines.append(line)
-            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
+            headers = {
+                name.lower(): value
+                for name, _, value in (
+                    line.partition(": ") for line in lines[1:]
+                )
+            }
             length = int(headers.get("content-length", 0))
             body = stream.read(length)
         if len(body) < length:
@@ -101,7 +114,9 @@ class Unlimited:
 
     def connected(self, connection: socket.socket) -> None:
         if self.seconds is not None:
-            threading.Timer(self.seconds, self._shut_down, [connection.dup()]).start()
+            threading.Timer(
+                self.seconds, self._shut_down, [connection.dup()]
+            ).start()
 
     def _shut_down(self, connection: socket.socket) -> None:
         self.is_late = True
@@ -111,7 +126,9 @@ class Unlimited:
 
 
 def answer(status: int = 204, headers: str = "") -> Behaviour:
-    return say(f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\n{headers}\r\n".encode())
+    return say(
+        f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\n{headers}\r\n".encode()
+    )
 
 
 def say(data: bytes) -> Behaviour:
@@ -129,11 +146,18 @@ def hang(receiver: Receiver, connection: socket.socket) -> None:
 
 def reset(receiver: Receiver, connection: socket.socket) -> None:
     receiver.read(connection)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
     connection.close()
 
 
-def repeat(piece: bytes, first: bytes = b"", pause_seconds: float = 0.05, read: bool = True) -> Behaviour:
+def repeat(
+    piece: bytes,
+    first: bytes = b"",
+    pause_seconds: float = 0.05,
+    read: bool = True,
+) -> Behaviour:
     """Say something small again and again until the other side has had enough."""
 
     def behave(receiver: Receiver, connection: socket.socket) -> None:
@@ -146,14 +170,18 @@ def repeat(piece: bytes, first: bytes = b"", pause_seconds: float = 0.05, read: 
     return behave
 
 
-def over_tls(inner: Behaviour, least: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2) -> Behaviour:
+def over_tls(
+    inner: Behaviour, least: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+) -> Behaviour:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = least
     context.load_cert_chain(PEM)
 
     def behave(receiver: Receiver, connection: socket.socket) -> None:
         names: list[str | None] = []
-        context.sni_callback = lambda _connection, name, _context: names.append(name)
+        context.sni_callback = lambda _connection, name, _context: (
+            names.append(name)
+        )
         with context.wrap_socket(connection, server_side=True) as secured:
             inner(receiver, secured)
         receiver.received[-1].headers["sni"] = str(names[0])

@@ -20,7 +20,6 @@ from cardbeat.web.router import Answer, Awaited, Router, refusal_of
 from cardbeat.web.server import Listener
 
 if TYPE_CHECKING:
-
     from cardbeat.service import Service
 
 T = TypeVar("T")
@@ -51,7 +50,9 @@ def service_of(config: Config, clock: Callable[[], float]) -> "Service":
     """The service of a config, bound and not serving; whoever asks for it closes it."""
     from cardbeat.service import Service
 
-    return Service(config, Listener(config.host, config.port), Loop(), clock=clock)
+    return Service(
+        config, Listener(config.host, config.port), Loop(), clock=clock
+    )
 
 
 class App:
@@ -79,7 +80,17 @@ class App:
             body = json.dumps(json_body).encode()
             sent.setdefault("content-type", "application/json")
         path, _, query = target.partition("?")
-        request = Request(method, target, path, query, sent, body, client, network_of(client), "test")
+        request = Request(
+            method,
+            target,
+            path,
+            query,
+            sent,
+            body,
+            client,
+            network_of(client),
+            "test",
+        )
         return answer_of(self.service.router, request)
 
     def json(self, *args: Any, **options: Any) -> dict[str, Any]:
@@ -90,7 +101,9 @@ class App:
         return str(self.json("POST", "/register")["key"])
 
     def checks_key(self) -> str:
-        return str(self.json("POST", "/register", {"email": "ops@example.com"})["key"])
+        return str(
+            self.json("POST", "/register", {"email": "ops@example.com"})["key"]
+        )
 
 
 def answer_of(router: Router, request: Request) -> Response:
@@ -138,14 +151,18 @@ def count_up(transaction: Transaction) -> None:
 def counted(database: Database) -> int | None:
     """None before the first."""
     with database.read() as connection:
-        return connection.execute("SELECT max(value) FROM monitor").fetchone()[0]
+        return connection.execute("SELECT max(value) FROM monitor").fetchone()[
+            0
+        ]
 
 
 @contextlib.contextmanager
 def writer_held(database: Database) -> Iterator[None]:
     """Keep the writer busy, so that what is written meanwhile comes to stand in one group."""
     entered, release = threading.Event(), threading.Event()
-    held = begun(lambda: database.write(lambda _: (entered.set(), release.wait(10))))
+    held = begun(
+        lambda: database.write(lambda _: (entered.set(), release.wait(10)))
+    )
     assert entered.wait(10)
     try:
         yield

@@ -29,10 +29,14 @@ class BidiCase(NamedTuple):
 
     def passes(self) -> bool:
         rtl = bidi.is_rtl(self.text) if self.rtl is None else self.rtl
-        found = _white_space_reset(self.text, bidi.levels(self.text, rtl), int(rtl))
+        found = _white_space_reset(
+            self.text, bidi.levels(self.text, rtl), int(rtl)
+        )
         kept = [i for i, level in enumerate(self.levels) if level >= 0]
         ordered = bidi.in_visual_order(kept, [found[i] for i in kept])
-        return ordered == self.order and [found[i] for i in kept] == [self.levels[i] for i in kept]
+        return ordered == self.order and [found[i] for i in kept] == [
+            self.levels[i] for i in kept
+        ]
 
 
 def character_cases(step: int = 1) -> Iterator[BidiCase]:
@@ -75,7 +79,10 @@ def boundary_cases(name: str) -> Iterator[tuple[str, list[int]]]:
     """Of a file in `auxiliary`: texts, and where each is parted (÷), but for its beginning."""
     for line in _lines(f"auxiliary/{name}"):
         signs = line.split()
-        yield _text(signs[1::2]), [at for at, sign in enumerate(signs[::2]) if at and sign == "÷"]
+        yield (
+            _text(signs[1::2]),
+            [at for at, sign in enumerate(signs[::2]) if at and sign == "÷"],
+        )
 
 
 def _white_space_reset(text: str, levels: list[int], base: int) -> list[int]:

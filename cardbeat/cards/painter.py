@@ -30,9 +30,12 @@ log = logging.getLogger(__name__)
 
 DRAWING_SECONDS: Final = 20
 _WORK: Final = (
-    "import sys; sys.path[:] = sys.argv[2:]; from cardbeat.cards import painter; painter.work()"
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from cardbeat.cards import painter; painter.work()"
 )
-ALLOCATOR: Final = dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), "33554432")
+ALLOCATOR: Final = dict.fromkeys(
+    ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), "33554432"
+)
 """Lets glibc keep the memory of a freed picture, of 2 MB, for the next one.
 
 Without these it gives 400 pages back and takes them again for each card, 10 % of a card's time.
@@ -48,7 +51,9 @@ class Painter:
     3. Where no process can be started, the card is drawn in this one.
     """
 
-    def __init__(self, accent: str | None = None, *, seconds: float = DRAWING_SECONDS) -> None:
+    def __init__(
+        self, accent: str | None = None, *, seconds: float = DRAWING_SECONDS
+    ) -> None:
         self._accent = accent
         self._seconds = seconds
         # `start` and `close` are called by other threads too: these are used under the lock.
@@ -64,7 +69,9 @@ class Painter:
                 raise RuntimeError("the program stops")
             if self._process is None:
                 self._process = _started(self._accent)
-                Thread(target=self._watch, args=[self._process], daemon=True).start()
+                Thread(
+                    target=self._watch, args=[self._process], daemon=True
+                ).start()
             return self._process
 
     def draw(self, card: "Card") -> "Drawing":
@@ -74,7 +81,10 @@ class Painter:
             try:
                 process = self.start()
             except OSError as error:
-                log.warning("a card is drawn here, no other process can be started: %s", error)
+                log.warning(
+                    "a card is drawn here, no other process can be started: %s",
+                    error,
+                )
                 return renderer_of(self._accent).render(card)
             self._until = until
             try:
@@ -87,7 +97,9 @@ class Painter:
                 self._until = inf
             if time.monotonic() >= until:
                 break
-        raise RuntimeError(f"the process that draws ended twice, or after {self._seconds} s")
+        raise RuntimeError(
+            f"the process that draws ended twice, or after {self._seconds} s"
+        )
 
     def _watch(self, process: Any) -> None:
         """Kill the process if a card takes too long: a timer for each card takes 0.2 ms of CPU."""
@@ -113,7 +125,10 @@ class Painter:
         with suppress(OSError), process:
             pass
         if not self._is_closed:
-            log.warning("the process that draws ended with status %d", process.returncode)
+            log.warning(
+                "the process that draws ended with status %d",
+                process.returncode,
+            )
 
 
 def _answer(process: Any, card: "Card") -> "Drawing":
@@ -132,7 +147,13 @@ def _started(accent: str | None) -> Any:
     """A process that draws. Raises `OSError`."""
     # This package may be found by what is no entry of `sys.path`.
     places = filter(None, (os.path.dirname(cardbeat.__path__[0]), *sys.path))
-    command = (sys.executable, "-ISc", _WORK, accent or "", *map(os.path.abspath, places))
+    command = (
+        sys.executable,
+        "-ISc",
+        _WORK,
+        accent or "",
+        *map(os.path.abspath, places),
+    )
     pipe = subprocess.PIPE
     return subprocess.Popen(  # noqa: S603
         command, stdin=pipe, stdout=pipe, env={**ALLOCATOR, **os.environ}

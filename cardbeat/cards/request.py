@@ -18,7 +18,9 @@ PARAMETERS = frozenset((*TEXTS, *LOOKS, "key"))
 
 MAX_CHARACTERS = 4_000  # limit of one text: no card has room for more
 
-_BREAKS = re.compile(r"[\t-\r\x85]+")  # control characters between words: the tab, and line ends
+_BREAKS = re.compile(
+    r"[\t-\r\x85]+"
+)  # control characters between words: the tab, and line ends
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _LANGUAGE_TAG = re.compile("[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,6}").fullmatch
@@ -45,7 +47,9 @@ def card_from(values: Mapping[str, str]) -> Card:
     Raises `Invalid` for a blank title or an unknown template or theme. An unknown `lang` is none.
     """
     texts = {name: _clean(values.get(name, "")) for name in TEXTS}
-    looks = {name: values.get(name, allowed[0]) for name, allowed in LOOKS.items()}
+    looks = {
+        name: values.get(name, allowed[0]) for name, allowed in LOOKS.items()
+    }
     wrong = []
     if not texts["title"]:
         wrong.append(Invalid("missing_parameter", field="title"))
@@ -61,7 +65,9 @@ def card_from(values: Mapping[str, str]) -> Card:
 
 def _clean(text: str) -> str:
     """A text on one line, without control characters in it; empty if it shows nothing."""
-    text = _CONTROL_CHARACTERS.sub("", _BREAKS.sub(" ", text)).strip()[:MAX_CHARACTERS]
+    text = _CONTROL_CHARACTERS.sub("", _BREAKS.sub(" ", text)).strip()[
+        :MAX_CHARACTERS
+    ]
     if not first_seen(text):
         return ""
     return _DOTTED_CIRCLE + text if all(map(is_mark, seen(text))) else text

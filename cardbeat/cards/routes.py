@@ -41,9 +41,15 @@ WAITING_OF_CLIENT: Final = 64
 WAITING_IN_ALL: Final = 512
 WAIT_SECONDS: Final = 10
 
-_ROBOTS = Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
+_ROBOTS = Response(
+    200,
+    b"User-agent: *\nAllow: /\n",
+    {"Content-Type": "text/plain; charset=utf-8"},
+)
 """Crawlers may fetch everything: it is they that request cards."""
-_RANGE = re.compile(r"bytes=(?!-$)(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE)
+_RANGE = re.compile(
+    r"bytes=(?!-$)(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE
+)
 
 
 class CardRoutes:
@@ -102,7 +108,11 @@ class CardRoutes:
             return asked_part(request, hot[0])
         # Only the loop puts cards into the memory. The C library has a heap for each thread, and
         # the threads' heaps would keep what the loop frees.
-        card = self._store.read(file_name(request.target)) if self._store.is_quick else None
+        card = (
+            self._store.read(file_name(request.target))
+            if self._store.is_quick
+            else None
+        )
         if card is None:
             return partial(self._find, key_hash)
         response = _response("HIT", card)
@@ -123,9 +133,13 @@ class CardRoutes:
                     return asked_part(request, _response(cache, card))
                 cache = "MISS"
                 flight = self._begin(request, name, key)
-        return Awaited(flight, lambda card: asked_part(request, _response(cache, card)))
+        return Awaited(
+            flight, lambda card: asked_part(request, _response(cache, card))
+        )
 
-    def _begin(self, request: Request, name: str, key: Key) -> Future[StoredCard]:
+    def _begin(
+        self, request: Request, name: str, key: Key
+    ) -> Future[StoredCard]:
         """Have a new card drawn, in turn by client and then by key.
 
         A request that is refused counts for no limit. A card that has waited for more than
@@ -137,7 +151,11 @@ class CardRoutes:
         values["lang"] = only_value(request.query, "lang")
         card = card_from(values)
         client = request.network
-        limits = {key.id: WAITING_OF_KEY, client: WAITING_OF_CLIENT, "all": WAITING_IN_ALL}
+        limits = {
+            key.id: WAITING_OF_KEY,
+            client: WAITING_OF_CLIENT,
+            "all": WAITING_IN_ALL,
+        }
         if any(self._waiting[whose] >= most for whose, most in limits.items()):
             raise Unavailable("busy", retry_after_seconds=1)
         self._take_render(key, client)
@@ -220,7 +238,11 @@ def asked_part(request: Request, whole: Response) -> Response:
     if request.names_tag("if-none-match", etag):
         return Response(304, b"", whole.headers)
     match = _RANGE.fullmatch(headers.get("range", "").strip())
-    if match is None or request.method != "GET" or headers.get("if-range", etag) != etag:
+    if (
+        match is None
+        or request.method != "GET"
+        or headers.get("if-range", etag) != etag
+    ):
         return whole
     first, last = match.groups()
     length = len(whole.body)
@@ -234,5 +256,8 @@ def asked_part(request: Request, whole: Response) -> Response:
     if not part:
         told = {"Content-Range": f"bytes */{length}"}
         raise Refusal("range_not_satisfiable", headers=told, length=length)
-    told = {**whole.headers, "Content-Range": f"bytes {begin}-{begin + len(part) - 1}/{length}"}
+    told = {
+        **whole.headers,
+        "Content-Range": f"bytes {begin}-{begin + len(part) - 1}/{length}",
+    }
     return Response(206, part, told)

@@ -37,7 +37,12 @@ def seal(of: str, png: bytes, missing_glyphs: int) -> StoredCard:
     chunk = _KEYWORD + f"{of} {missing_glyphs} {checksum}".encode()
     length = (len(chunk) - 4).to_bytes(4, "big")
     crc = zlib.crc32(chunk).to_bytes(4, "big")
-    return StoredCard(picture + length + chunk + crc + IEND, of, missing_glyphs, f'"{checksum}"')
+    return StoredCard(
+        picture + length + chunk + crc + IEND,
+        of,
+        missing_glyphs,
+        f'"{checksum}"',
+    )
 
 
 def unseal(png: bytes, *, is_whole: bool = False) -> StoredCard | None:
@@ -49,7 +54,12 @@ def unseal(png: bytes, *, is_whole: bool = False) -> StoredCard | None:
     match = _SEAL.match(png, max(begin, 0))
     if match is None:
         return None
-    card = StoredCard(png, match[1].decode(), int(match[2]), f'"{match[3].decode()}"')
-    if is_whole or seal(card.of, png[: begin - 4], card.missing_glyphs) == card:
+    card = StoredCard(
+        png, match[1].decode(), int(match[2]), f'"{match[3].decode()}"'
+    )
+    if (
+        is_whole
+        or seal(card.of, png[: begin - 4], card.missing_glyphs) == card
+    ):
         return card
     return None

@@ -66,7 +66,10 @@ class CardMemory:
     def put(self, target: str, card: HotCard) -> None:
         """Keep a card that is not kept yet, if there is room or it was asked for before."""
         size = len(card[0].body)
-        if self._bytes + size > self._max_bytes and target not in self._asked_once:
+        if (
+            self._bytes + size > self._max_bytes
+            and target not in self._asked_once
+        ):
             if len(self._asked_once) >= ASKED_ONCE:
                 self._asked_once.clear()
             self._asked_once.add(target)
@@ -179,7 +182,9 @@ class Store:
             with written_whole(self.folder / card.of) as file:
                 file.write(card.png)
         except OSError as error:
-            log.error("can't store a card in %s: %s", self.folder, error.strerror)
+            log.error(
+                "can't store a card in %s: %s", self.folder, error.strerror
+            )
             return
         self.bytes_stored += len(card.png)
         if self.bytes_stored > self._max_bytes:
@@ -221,12 +226,22 @@ class Store:
         """Of each file: whether it is in memory, when it was used, its size and its path."""
         files: list[tuple[bool, float, int, str]] = []
         hot = self.memory.names()
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
+        with (
+            contextlib.suppress(FileNotFoundError),
+            os.scandir(self.folder) as entries,
+        ):
             for entry in entries:
                 # One that is being written is renamed at any moment.
                 with contextlib.suppress(FileNotFoundError):
                     status = entry.stat()
-                    files.append((entry.name in hot, status.st_mtime, status.st_size, entry.path))
+                    files.append(
+                        (
+                            entry.name in hot,
+                            status.st_mtime,
+                            status.st_size,
+                            entry.path,
+                        )
+                    )
         return files
 
 

@@ -26,7 +26,9 @@ SENTENCE_CHARACTERS: Final = 500
 NO_CONNECTION: Final = 0
 MAY_PASS: Final = (NO_CONNECTION, 408, 429, 500, 502, 503, 504)
 """The statuses of a server that is restarting or busy."""
-_STRANGE: Final = "the answer is not that of a cardbeat server; see CARDBEAT_URL or --url"
+_STRANGE: Final = (
+    "the answer is not that of a cardbeat server; see CARDBEAT_URL or --url"
+)
 
 
 class Refused(StartupError):
@@ -61,9 +63,14 @@ class Api:
         page = self.ask("GET", first_page)
         found = list_in(page, "checks")
         while page.get("next"):
-            page = self.ask("GET", f"{first_page}&after={quoted(page['next'])}")
+            page = self.ask(
+                "GET", f"{first_page}&after={quoted(page['next'])}"
+            )
             found += list_in(page, "checks")
-        return [with_texts(check, "id", "name", "status", "deadline_at") for check in found]
+        return [
+            with_texts(check, "id", "name", "status", "deadline_at")
+            for check in found
+        ]
 
     def ask(
         self,
@@ -73,7 +80,10 @@ class Api:
         version: int | None = None,
     ) -> dict[str, Any]:
         """The JSON object of the answer, empty for one without a body."""
-        headers = {"Authorization": f"Bearer {self._key}", "User-Agent": f"cardbeat/{__version__}"}
+        headers = {
+            "Authorization": f"Bearer {self._key}",
+            "User-Agent": f"cardbeat/{__version__}",
+        }
         data = None
         if version is not None:
             headers["If-Match"] = f'"{version}"'
@@ -81,7 +91,9 @@ class Api:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body).encode()
         # The URL is http or https: the option checks that.
-        request = urllib.request.Request(self._url + path, data, headers, method=method)  # noqa: S310
+        request = urllib.request.Request(  # noqa: S310
+            self._url + path, data, headers, method=method
+        )
         for pause in self._pauses:
             try:
                 return self._answer(request)
@@ -93,13 +105,17 @@ class Api:
 
     def _answer(self, request: urllib.request.Request) -> dict[str, Any]:
         try:
-            response, body = _within(self._answer_seconds, lambda: _exchange(request))
+            response, body = _within(
+                self._answer_seconds, lambda: _exchange(request)
+            )
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = getattr(error, "reason", error)
             told = f"can't use the server at {self._url}: {reason!s:.{SENTENCE_CHARACTERS}}"
             if isinstance(reason, ConnectionRefusedError):
                 raise Refused(NO_CONNECTION, told) from None
-            raise StartupError(f"{told}; CARDBEAT_URL or --url says where it is") from None
+            raise StartupError(
+                f"{told}; CARDBEAT_URL or --url says where it is"
+            ) from None
         try:
             content = json.loads(body or b"{}")
         except (ValueError, RecursionError):
@@ -123,7 +139,9 @@ def _exchange(request: urllib.request.Request) -> tuple[Response, bytes]:
     # A proxy of the environment is used for https alone: there it sees neither key nor answer.
     proxies = urllib.request.getproxies()
     https = {"https": proxies["https"]} if "https" in proxies else {}
-    opener = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler(https))
+    opener = urllib.request.build_opener(
+        _NoRedirect, urllib.request.ProxyHandler(https)
+    )
     try:
         response: Response = opener.open(request, timeout=ANSWER_SECONDS)
     except urllib.error.HTTPError as error:
@@ -162,7 +180,9 @@ def _within(seconds: float, call: Callable[[], T]) -> T:
 
 def with_texts(value: Any, *names: str) -> dict[str, Any]:
     """An object of an answer, in which these members are texts. Raises `StartupError`."""
-    if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in names):
+    if isinstance(value, dict) and all(
+        isinstance(value.get(name), str) for name in names
+    ):
         return value
     raise StartupError(_STRANGE)
 

@@ -27,7 +27,9 @@ CHANGED: Final = "changed"
 DELETED: Final = "deleted"
 
 _UNIT_SECONDS: Final = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
-_DURATION: Final = re.compile("(?=.)" + "".join(f"([0-9]{{1,9}}{unit})?" for unit in _UNIT_SECONDS))
+_DURATION: Final = re.compile(
+    "(?=.)" + "".join(f"([0-9]{{1,9}}{unit})?" for unit in _UNIT_SECONDS)
+)
 _VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
@@ -40,9 +42,13 @@ def load(path: Path) -> tuple[dict[str, Declared], dict[str, str]]:
     content = read_toml(path)
     defaults = content.pop("defaults", {})
     tables = content.pop("check", [])
-    are_lists = isinstance(tables, list) and all(isinstance(it, dict) for it in [defaults, *tables])
+    are_lists = isinstance(tables, list) and all(
+        isinstance(it, dict) for it in [defaults, *tables]
+    )
     if content or not are_lists:
-        raise StartupError(f"{path}: there must be tables [[check]] and [defaults], nothing else")
+        raise StartupError(
+            f"{path}: there must be tables [[check]] and [defaults], nothing else"
+        )
     checks: dict[str, Declared] = {}
     renamed: dict[str, str] = {}
     names: set[str] = set()
@@ -51,12 +57,17 @@ def load(path: Path) -> tuple[dict[str, Declared], dict[str, str]]:
         try:
             check, was = _declared({**defaults, **table})
         except Invalid as invalid:
-            told = " ".join(wrong["error"] for wrong in invalid.fields) or invalid.sentence
+            told = (
+                " ".join(wrong["error"] for wrong in invalid.fields)
+                or invalid.sentence
+            )
             raise StartupError(f"{where}: {told}") from None
         name = check["name"]
         for one in filter(None, (name, was)):
             if one in names:
-                raise StartupError(f"{where}: {one!r} is already the name of a check, or was")
+                raise StartupError(
+                    f"{where}: {one!r} is already the name of a check, or was"
+                )
             names.add(one)
         checks[name] = check
         if was:
@@ -70,8 +81,12 @@ def _declared(table: Declared) -> tuple[Declared, str]:
     was = values.pop("was", "-")
     if not isinstance(was, str) or not was.strip():
         raise _invalid("The field was must be the old name of the check.")
-    settings = validated(values, 1, partial(refused_url, allow_private=True))._asdict()
-    check = {field: value for field, value in settings.items() if field in values}
+    settings = validated(
+        values, 1, partial(refused_url, allow_private=True)
+    )._asdict()
+    check = {
+        field: value for field, value in settings.items() if field in values
+    }
     return check, was.strip() if "was" in table else ""
 
 
@@ -90,7 +105,9 @@ def plain(field: str, value: Any) -> Any:
         return value
     url = os.environ.get(variable[1], "").strip()
     if not url:
-        raise _invalid(f"The environment has no variable {variable[1]} for {field}.")
+        raise _invalid(
+            f"The environment has no variable {variable[1]} for {field}."
+        )
     return url
 
 
@@ -98,7 +115,9 @@ def seconds_of(field: str, duration: str) -> int:
     """The seconds of a duration such as `1h30m`. Raises `Invalid` for another text."""
     found = _DURATION.fullmatch(duration)
     if not found:
-        raise _invalid(f'The field {field} must be seconds, or a duration such as "1d" or "1h30m".')
+        raise _invalid(
+            f'The field {field} must be seconds, or a duration such as "1d" or "1h30m".'
+        )
     seconds = 0
     for part in filter(None, found.groups()):
         seconds += int(part[:-1]) * _UNIT_SECONDS[part[-1]]
@@ -110,7 +129,11 @@ def _invalid(sentence: str) -> Invalid:
 
 
 def steps(
-    present: list[CheckJson], checks: dict[str, Declared], renamed: dict[str, str], *, prune: bool
+    present: list[CheckJson],
+    checks: dict[str, Declared],
+    renamed: dict[str, str],
+    *,
+    prune: bool,
 ) -> list[Step]:
     """The steps from the present checks to the declared ones. Without `prune`, others stay.
 
@@ -136,7 +159,11 @@ def steps(
             new.append((CREATED, {"name": name}, wanted))
             continue
         check = known[name]
-        changes = {field: value for field, value in wanted.items() if check.get(field) != value}
+        changes = {
+            field: value
+            for field, value in wanted.items()
+            if check.get(field) != value
+        }
         if changes:
             planned.append((CHANGED, check, changes))
     if prune:
@@ -151,13 +178,17 @@ def perform(api: Api, step: Step) -> str:
     """
     deed, check, values = step
     if deed == CREATED:
-        made = with_texts(api.ask("POST", "/checks", values).get("check"), "ping_url")
+        made = with_texts(
+            api.ask("POST", "/checks", values).get("check"), "ping_url"
+        )
         return str(made["ping_url"])
     if deed == DELETED:
         api.ask("DELETE", path_of(check), version=check.get("version"))
         return ""
     api.ask("PATCH", path_of(check), values, check.get("version"))
-    shown = {name: f"{check.get(name)} -> {value}" for name, value in values.items()}
+    shown = {
+        name: f"{check.get(name)} -> {value}" for name, value in values.items()
+    }
     if "webhook_url" in values:
         shown["webhook_url"] = "changed"
     return ", ".join(f"{name} {change}" for name, change in shown.items())

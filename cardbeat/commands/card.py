@@ -28,7 +28,12 @@ def parser() -> Parser:
     for name, what in _TEXTS.items():
         add(f"--{name}", metavar="TEXT", default="", help=what)
     add_look(made)
-    add("--output", metavar="FILE", required=True, help="ends with .png; - is standard output")
+    add(
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="ends with .png; - is standard output",
+    )
     return made
 
 
@@ -37,7 +42,10 @@ def add_look(parser: Parser) -> None:
     for name, allowed in LOOKS.items():
         usual = allowed[0]
         parser.add_argument(
-            f"--{name}", metavar="|".join(allowed), default=usual, help=f"one of these [{usual}]"
+            f"--{name}",
+            metavar="|".join(allowed),
+            default=usual,
+            help=f"one of these [{usual}]",
         )
     ACCENT.add_to(parser)
 
@@ -45,7 +53,9 @@ def add_look(parser: Parser) -> None:
 def run(given: Namespace) -> int:
     if given.output != "-" and not given.output.lower().endswith(".png"):
         # Drawn there, a card would take the place of a device or of a page.
-        raise StartupError("--output must end with .png, or be - for standard output")
+        raise StartupError(
+            "--output must end with .png, or be - for standard output"
+        )
     with refusals_as_startup_errors():
         card = card_from(vars(given))
     require_pillow()
@@ -63,7 +73,16 @@ def run(given: Namespace) -> int:
         with written_whole(place) as file:
             file.write(drawing.png)
     except OSError as error:
-        raise StartupError(f"can't write {given.output}: {error.strerror}") from None
+        raise StartupError(
+            f"can't write {given.output}: {error.strerror}"
+        ) from None
     lack = drawing.missing_glyphs
-    tell(given, {"output": given.output, "bytes": len(drawing.png), "missing_glyphs": lack})
+    tell(
+        given,
+        {
+            "output": given.output,
+            "bytes": len(drawing.png),
+            "missing_glyphs": lack,
+        },
+    )
     return 0

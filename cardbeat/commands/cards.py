@@ -17,7 +17,13 @@ from urllib.parse import quote, unquote, urlsplit
 
 from cardbeat.cards.request import card_from
 from cardbeat.commands.card import add_look
-from cardbeat.commands.options import Parser, base_url, command, file_path, tell
+from cardbeat.commands.options import (
+    Parser,
+    base_url,
+    command,
+    file_path,
+    tell,
+)
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host.output import complain, show_progress
 from cardbeat.host.surroundings import require_pillow
@@ -52,13 +58,36 @@ Summary = dict[str, list[str]]
 
 
 def parser() -> Parser:
-    made = command("cards", "Draw the cards of a whole site, or of a list.", note=_NOTE)
+    made = command(
+        "cards", "Draw the cards of a whole site, or of a list.", note=_NOTE
+    )
     add = made.add_argument
-    add("source", metavar="SOURCE", type=file_path, help="built HTML, or JSON lines")
-    add("--output", metavar="DIR", required=True, type=file_path, help="folder of the cards")
+    add(
+        "source",
+        metavar="SOURCE",
+        type=file_path,
+        help="built HTML, or JSON lines",
+    )
+    add(
+        "--output",
+        metavar="DIR",
+        required=True,
+        type=file_path,
+        help="folder of the cards",
+    )
     add_look(made)
-    add("--base-url", metavar="URL", dest="site", type=base_url, help="the site's [none]")
-    add("--write-tags", action="store_true", help="name the card in each page without og:image")
+    add(
+        "--base-url",
+        metavar="URL",
+        dest="site",
+        type=base_url,
+        help="the site's [none]",
+    )
+    add(
+        "--write-tags",
+        action="store_true",
+        help="name the card in each page without og:image",
+    )
     return made
 
 
@@ -78,9 +107,18 @@ def run(given: Namespace) -> int:
         try:
             _do(given, source, told)
         except OSError as error:
-            raise StartupError(f"can't write to {given.output}: {error.strerror}") from None
-    counts = {kind: f"{len(found)}: {', '.join(found[:NAMED])}" for kind, found in told.items()}
-    tell(given, told, {kind: counts[kind] for kind, found in told.items() if found})
+            raise StartupError(
+                f"can't write to {given.output}: {error.strerror}"
+            ) from None
+    counts = {
+        kind: f"{len(found)}: {', '.join(found[:NAMED])}"
+        for kind, found in told.items()
+    }
+    tell(
+        given,
+        told,
+        {kind: counts[kind] for kind, found in told.items() if found},
+    )
     return 1 if told["failed"] else 0
 
 
@@ -92,7 +130,9 @@ def _read(given: Namespace, usual: dict[str, str]) -> "Source":
             with given.source.open("rb") as file:
                 return read_lines(file, usual)
         except OSError as error:
-            return Source(problems=[f"can't read {given.source}: {error.strerror}"])
+            return Source(
+                problems=[f"can't read {given.source}: {error.strerror}"]
+            )
     folder = _real(given.source)
     output = _real(given.output)
     is_elsewhere = given.write_tags and not output.is_relative_to(folder)
@@ -141,7 +181,9 @@ def _draw(source: "Source", folder: "Folder", told: Summary) -> list[str]:
     new: list[str] = []
     for output, card in cards.items():
         try:
-            (told["unchanged"] if folder.has(output, card) else new).append(output)
+            (told["unchanged"] if folder.has(output, card) else new).append(
+                output
+            )
         except OSError as error:
             _fail(told, f"can't write {output}: {error.strerror}")
     unshaped = 0
@@ -164,7 +206,11 @@ def _draw(source: "Source", folder: "Folder", told: Summary) -> list[str]:
 
 
 def _write_tags(
-    given: Namespace, source: "Source", there: Iterable[str], inside: str, told: Summary
+    given: Namespace,
+    source: "Source",
+    there: Iterable[str],
+    inside: str,
+    told: Summary,
 ) -> None:
     """Name the cards that are there in pages without an image."""
     from cardbeat.site.source import write_tags  # noqa: PLC0415
@@ -176,7 +222,9 @@ def _write_tags(
         page = _real(given.source) / path
         url = given.site + quote(inside + output, errors="surrogateescape")
         try:
-            source.pages[path] = write_tags(page, url, source.cards[output].title)
+            source.pages[path] = write_tags(
+                page, url, source.cards[output].title
+            )
             told["tagged"].append(path)
         except OSError as error:
             _fail(told, f"can't write tags into {page}: {error.strerror}")
@@ -184,11 +232,17 @@ def _write_tags(
 
 def _inside(folder: Path, site: Path) -> str:
     """The path of the cards' folder in the site, between slashes."""
-    inside = folder.relative_to(site) if folder.is_relative_to(site) else Path(folder.name)
+    inside = (
+        folder.relative_to(site)
+        if folder.is_relative_to(site)
+        else Path(folder.name)
+    )
     return f"/{inside.as_posix()}/"
 
 
-def _check(given: Namespace, source: "Source", inside: str, told: Summary) -> set[str]:
+def _check(
+    given: Namespace, source: "Source", inside: str, told: Summary
+) -> set[str]:
     """Note what networks will not see of the pages. Returns the places of cards they name."""
     from cardbeat.site.head import warnings_of  # noqa: PLC0415
 

@@ -7,7 +7,14 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
-from cardbeat.client.api import Api, CheckJson, list_in, path_of, quoted, with_texts
+from cardbeat.client.api import (
+    Api,
+    CheckJson,
+    list_in,
+    path_of,
+    quoted,
+    with_texts,
+)
 from cardbeat.commands.options import KEY_VARIABLE, URL, Parser, actions, tell
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 
@@ -31,7 +38,8 @@ WAIT_SECONDS: Final = 30
 LOOK_SECONDS: Final = 0.5
 """The pause before each look whether a test alert was sent."""
 _NOTE: Final = (
-    f"Set the variable {KEY_VARIABLE} to your checks key; {URL.variable} can hold the URL."
+    f"Set the variable {KEY_VARIABLE} to your checks key; "
+    f"{URL.variable} can hold the URL."
 )
 
 
@@ -40,12 +48,29 @@ def parser() -> Parser:
     made = Parser(prog="cardbeat checks", description=about, epilog=_NOTE)
     add = actions(made, URL)
     add("list", "show all checks", _list)
-    apply = add("apply", "make the checks what a TOML FILE has", _apply, "file")
-    apply.add_argument("--prune", action="store_true", help="list the checks it does not name")
-    apply.add_argument("--yes", action="store_true", help="with --prune: delete them")
+    apply = add(
+        "apply", "make the checks what a TOML FILE has", _apply, "file"
+    )
+    apply.add_argument(
+        "--prune", action="store_true", help="list the checks it does not name"
+    )
+    apply.add_argument(
+        "--yes", action="store_true", help="with --prune: delete them"
+    )
     add("ping", "ping a check", _ping, "name")
-    add("test", "send a test alert, and wait for the receiver's answer", _test, "name")
-    add("snooze", "send no alert for a TIME such as 2h30m; off ends it", _snooze, "name", "time")
+    add(
+        "test",
+        "send a test alert, and wait for the receiver's answer",
+        _test,
+        "name",
+    )
+    add(
+        "snooze",
+        "send no alert for a TIME such as 2h30m; off ends it",
+        _snooze,
+        "name",
+        "time",
+    )
     return made
 
 
@@ -62,7 +87,11 @@ def run(given: Namespace) -> int:
 
 def _list(api: Api, given: Namespace) -> int:
     checks = [_shown(check) for check in api.checks()]
-    tell(given, checks, [{name: check.get(name) for name in COLUMNS} for check in checks])
+    tell(
+        given,
+        checks,
+        [{name: check.get(name) for name in COLUMNS} for check in checks],
+    )
     return 0
 
 
@@ -80,7 +109,9 @@ def _apply(api: Api, given: Namespace) -> int:
 
     checks, renamed = apply.load(Path(given.file))
     if given.prune and not checks:
-        raise StartupError(f"{given.file}: without any [[check]], --prune would delete all checks")
+        raise StartupError(
+            f"{given.file}: without any [[check]], --prune would delete all checks"
+        )
     steps = apply.steps(api.checks(), checks, renamed, prune=given.prune)
     done: list[dict[str, str]] = []
     try:
@@ -94,7 +125,9 @@ def _apply(api: Api, given: Namespace) -> int:
             done.append({"done": deed, "name": check["name"], "more": more})
     except StartupError as error:
         advice = "what is printed was done; run apply again for the rest"
-        raise StartupError(f"{check['name']}: {str(error).rstrip('.')}; {advice}") from None
+        raise StartupError(
+            f"{check['name']}: {str(error).rstrip('.')}; {advice}"
+        ) from None
     finally:
         tell(given, done)
     return LEFT if KEPT in [it["done"] for it in done] else 0
@@ -102,7 +135,12 @@ def _apply(api: Api, given: Namespace) -> int:
 
 def _ping(api: Api, given: Namespace) -> int:
     check = _named(api, given.name)
-    tell(given, with_texts(api.ask("GET", f"/ping/{quoted(check['id'])}"), "deadline_at"))
+    tell(
+        given,
+        with_texts(
+            api.ask("GET", f"/ping/{quoted(check['id'])}"), "deadline_at"
+        ),
+    )
     return 0
 
 
@@ -120,7 +158,11 @@ def _test(api: Api, given: Namespace) -> int:
 
 def _newest_test(api: Api, check: CheckJson) -> dict[str, Any]:
     found = list_in(api.ask("GET", path_of(check, "/alerts")), "alerts")
-    tests = [it for it in found if with_texts(it, "type", "state")["type"] == "check.test"]
+    tests = [
+        it
+        for it in found
+        if with_texts(it, "type", "state")["type"] == "check.test"
+    ]
     return with_texts(next(iter(tests), None))
 
 
@@ -133,7 +175,9 @@ def _snooze(api: Api, given: Namespace) -> int:
     else:
         with refusals_as_startup_errors():
             # A bare number is seconds, as in the file.
-            seconds = seconds_of("TIME", re.sub("^[0-9]+$", r"\g<0>s", given.time))
+            seconds = seconds_of(
+                "TIME", re.sub("^[0-9]+$", r"\g<0>s", given.time)
+            )
         answer = api.ask("PUT", path, {"seconds": seconds})
     tell(given, _shown(with_texts(answer.get("check"), "deadline_at")))
     return 0
@@ -142,5 +186,7 @@ def _snooze(api: Api, given: Namespace) -> int:
 def _named(api: Api, name: str) -> CheckJson:
     named = [check for check in api.checks() if check["name"] == name.strip()]
     if len(named) != 1:
-        raise StartupError(f"there are {len(named)} checks named {name!r}; see: checks list")
+        raise StartupError(
+            f"there are {len(named)} checks named {name!r}; see: checks list"
+        )
     return named[0]

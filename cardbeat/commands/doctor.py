@@ -51,14 +51,21 @@ def run(given: Namespace) -> int:
             findings += examine(config)
         except StartupError as error:  # serving raises it too
             findings.append((PROBLEM, examine.__name__[1:], str(error)))
-    rows = [{"level": level, "name": name, "found": told} for level, name, told in findings]
+    rows = [
+        {"level": level, "name": name, "found": told}
+        for level, name, told in findings
+    ]
     tell(given, rows)
     return int(PROBLEM in [level for level, _, _ in findings])
 
 
 def _python(_config: Config) -> Iterator[Finding]:
     # `__main__` refuses older versions.
-    yield OK, "python", f"{sys.version.split()[0]}, with SQLite {sqlite3.sqlite_version}"
+    yield (
+        OK,
+        "python",
+        f"{sys.version.split()[0]}, with SQLite {sqlite3.sqlite_version}",
+    )
 
 
 def _pillow(config: Config) -> Iterator[Finding]:
@@ -94,7 +101,11 @@ def _database(config: Config) -> Iterator[Finding]:
         return
     path = config.data / FILE_NAME
     if not os.path.lexists(path):
-        yield OK, "database", f"no database in {path.parent} yet, serving makes one"
+        yield (
+            OK,
+            "database",
+            f"no database in {path.parent} yet, serving makes one",
+        )
         return
     with looking(path):
         require_sound(path)
@@ -138,10 +149,20 @@ def _clock(config: Config) -> Iterator[Finding]:
     now = time.time()
     latest = last_moment_stored(config.data) if config.database is None else 0
     if now < latest - 60:
-        found = f"it says {utc_text(now)} UTC, which is before {utc_text(latest)}"
+        found = (
+            f"it says {utc_text(now)} UTC, which is before {utc_text(latest)}"
+        )
         yield PROBLEM, "clock", f"{found}; set it, and keep it by NTP"
     else:
         yield OK, "clock", f"{utc_text(now)} UTC"
 
 
-EXAMINATIONS: Final = (_python, _pillow, _database, _setup, _disk, _certificates, _clock)
+EXAMINATIONS: Final = (
+    _python,
+    _pillow,
+    _database,
+    _setup,
+    _disk,
+    _certificates,
+    _clock,
+)

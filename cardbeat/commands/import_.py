@@ -12,7 +12,14 @@ from typing import Any, Final
 
 from cardbeat.client.apply import plain
 from cardbeat.commands.keys import no_such_key, opened
-from cardbeat.commands.options import DATA, TIERS, Parser, command, file_path, tell
+from cardbeat.commands.options import (
+    DATA,
+    TIERS,
+    Parser,
+    command,
+    file_path,
+    tell,
+)
 from cardbeat.database import Transaction
 from cardbeat.errors import Invalid, StartupError
 from cardbeat.files import content_of
@@ -26,7 +33,9 @@ IMPORTED: Final = "imported"
 LEFT_OUT: Final = "not imported"
 """If one is, the exit status is 1."""
 MOST_BYTES: Final = 16 * 2**20  # of the file: 20,000 checks with usual texts
-_UUID: Final = re.compile("(?:.*/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?", re.IGNORECASE)
+_UUID: Final = re.compile(
+    "(?:.*/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?", re.IGNORECASE
+)
 _NOTE: Final = """\
 FILE is the answer of Healthchecks' GET /api/v3/checks/ with a full-access key.
 What exists already stays as it is."""
@@ -37,8 +46,17 @@ def parser() -> Parser:
     made = command("import", about, DATA, TIERS, note=_NOTE)
     add = made.add_argument
     add("file", metavar="FILE", type=file_path, help="JSON with the checks")
-    add("--key", metavar="ID", required=True, help="of the checks key; see: keys list")
-    add("--webhook-url", metavar="URL", help="where all alert; $NAME is a variable [none]")
+    add(
+        "--key",
+        metavar="ID",
+        required=True,
+        help="of the checks key; see: keys list",
+    )
+    add(
+        "--webhook-url",
+        metavar="URL",
+        help="where all alert; $NAME is a variable [none]",
+    )
     return made
 
 
@@ -49,7 +67,12 @@ def run(given: Namespace) -> int:
         key = _key(keys, given.key)
         url = plain("webhook_url", given.webhook_url)
         with database.read() as connection:
-            owners = dict(map(tuple, connection.execute("SELECT id, api_key_id FROM checks")))
+            owners = dict(
+                map(
+                    tuple,
+                    connection.execute("SELECT id, api_key_id FROM checks"),
+                )
+            )
         for check in _read(given):
             done = IMPORTED
             why = ""
@@ -100,11 +123,15 @@ def _key(keys: Keys, key_id: str) -> Key:
 def _read(given: Namespace) -> list[dict[str, Any]]:
     """The checks of the file. Raises `StartupError` for one that holds no list of them."""
     try:
-        content = json.loads(content_of(given.file, MOST_BYTES).decode("utf-8-sig"))
+        content = json.loads(
+            content_of(given.file, MOST_BYTES).decode("utf-8-sig")
+        )
         return [dict(check) for check in content["checks"]]
     except (ValueError, TypeError, KeyError, RecursionError):
         advice = "save what GET /api/v3/checks/ of Healthchecks answers"
-        raise StartupError(f"{given.file} holds no list of checks; {advice}") from None
+        raise StartupError(
+            f"{given.file} holds no list of checks; {advice}"
+        ) from None
 
 
 def _id_of(check: dict[str, Any]) -> str:
@@ -116,15 +143,27 @@ def _id_of(check: dict[str, Any]) -> str:
     return ""
 
 
-def _settings(check: dict[str, Any], check_id: str, key: Key, url: str | None) -> Settings:
+def _settings(
+    check: dict[str, Any], check_id: str, key: Key, url: str | None
+) -> Settings:
     """The check as it is here. Raises `ValueError` with why it can't be watched."""
     if not check_id:
-        raise ValueError("it has no UUID; save the list with a full-access key")
+        raise ValueError(
+            "it has no UUID; save the list with a full-access key"
+        )
     if "schedule" in check:
-        raise ValueError("it has a schedule; put timeout, a period, in its place")
-    filters = [name for name in check if name.startswith(("filter_", "subject")) and check[name]]
+        raise ValueError(
+            "it has a schedule; put timeout, a period, in its place"
+        )
+    filters = [
+        name
+        for name in check
+        if name.startswith(("filter_", "subject")) and check[name]
+    ]
     if filters:
-        raise ValueError(f"it judges pings by their text ({', '.join(filters)})")
+        raise ValueError(
+            f"it judges pings by their text ({', '.join(filters)})"
+        )
     if check.get("status") == "paused":
         raise ValueError("it is paused")
     fields = {
@@ -137,11 +176,17 @@ def _settings(check: dict[str, Any], check_id: str, key: Key, url: str | None) -
     try:
         return validated(fields, key.limits.min_period_seconds, allowed)
     except Invalid as invalid:
-        raise ValueError(" ".join(one["error"] for one in invalid.fields)) from None
+        raise ValueError(
+            " ".join(one["error"] for one in invalid.fields)
+        ) from None
 
 
 def _insert(
-    key: Key, check_id: str, settings: Settings, now: int, transaction: Transaction
+    key: Key,
+    check_id: str,
+    settings: Settings,
+    now: int,
+    transaction: Transaction,
 ) -> None:
     transaction.execute(
         "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url,"

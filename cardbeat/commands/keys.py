@@ -8,7 +8,14 @@ from contextlib import closing, contextmanager
 from typing import Final
 
 from cardbeat.clock import time_or_none
-from cardbeat.commands.options import DATA, TIERS, Parser, actions, database_url, tell
+from cardbeat.commands.options import (
+    DATA,
+    TIERS,
+    Parser,
+    actions,
+    database_url,
+    tell,
+)
 from cardbeat.config import Tier
 from cardbeat.database import Database, open_database, open_to_look
 from cardbeat.database.postgresql.schema import require_tables
@@ -32,9 +39,20 @@ def parser() -> Parser:
     add = actions(made, DATA, TIERS)
     add("list", "show all keys, without their values", _list)
     create = add("create", "issue a key, and show its value once", _create)
-    create.add_argument("--email", metavar="ADDRESS", help="makes a checks key, not a cards key")
-    create.add_argument("--tier", metavar="NAME", default="free", help="its limits [free]")
-    add("replace", "give a lost key a new value; its read-only key ends", _replace, "id")
+    create.add_argument(
+        "--email",
+        metavar="ADDRESS",
+        help="makes a checks key, not a cards key",
+    )
+    create.add_argument(
+        "--tier", metavar="NAME", default="free", help="its limits [free]"
+    )
+    add(
+        "replace",
+        "give a lost key a new value; its read-only key ends",
+        _replace,
+        "id",
+    )
     add("revoke", "end a key; a server removes its checks", _revoke, "id")
     add("tier", "give a key the limits of another tier", _move, "id", "tier")
     return made
@@ -48,8 +66,13 @@ def run(given: Namespace) -> int:
             raise StartupError(f"no key has {value!r}; see: keys list")
     if getattr(given, "tier", "free") not in tiers:
         known = ", ".join(sorted(tiers))
-        raise StartupError(f"there is no tier {given.tier!r}; the tiers are {known}")
-    with opened(given, tiers, makes_one=given.act is _create) as (database, keys):
+        raise StartupError(
+            f"there is no tier {given.tier!r}; the tiers are {known}"
+        )
+    with opened(given, tiers, makes_one=given.act is _create) as (
+        database,
+        keys,
+    ):
         given.act(database, keys, given)
     return 0
 
@@ -73,11 +96,15 @@ def opened(
         require_database(given.data)
     with (
         refusals_as_startup_errors(),
-        closing(open_database(given.data, url, stores_cards=False)) as database,
+        closing(
+            open_database(given.data, url, stores_cards=False)
+        ) as database,
     ):
         yield database, Keys(database, database.clock, tiers)
     if is_new:
-        complain(f"there was no database at {path.absolute()}, so a new one was made")
+        complain(
+            f"there was no database at {path.absolute()}, so a new one was made"
+        )
 
 
 def _list(database: Database, keys: Keys, given: Namespace) -> None:
@@ -85,10 +112,17 @@ def _list(database: Database, keys: Keys, given: Namespace) -> None:
     rows: list[dict[str, object]] = []
     for key in keys.all():
         # Also where there is none: all rows have the same members.
-        row = {"id": key.id, "prefix": key.prefix, "email": None, **key.as_json()}
+        row = {
+            "id": key.id,
+            "prefix": key.prefix,
+            "email": None,
+            **key.as_json(),
+        }
         row["checks"] = checks.get(key.id, 0)
         row["used_at"] = time_or_none(key.used_at)
-        row["removed_after"] = time_or_none(removed_after(key, checks.get(key.id, 0)))
+        row["removed_after"] = time_or_none(
+            removed_after(key, checks.get(key.id, 0))
+        )
         rows.append(row)
     tell(given, rows)
 
@@ -107,8 +141,20 @@ def _replace(_database: Database, keys: Keys, given: Namespace) -> None:
 
 
 def _show(issued: IssuedKey, given: Namespace) -> None:
-    secret = {"webhook_secret": issued.webhook_secret} if issued.webhook_secret else {}
-    tell(given, {"key": issued.value, **secret, "id": issued.key.id, **issued.key.as_json()})
+    secret = (
+        {"webhook_secret": issued.webhook_secret}
+        if issued.webhook_secret
+        else {}
+    )
+    tell(
+        given,
+        {
+            "key": issued.value,
+            **secret,
+            "id": issued.key.id,
+            **issued.key.as_json(),
+        },
+    )
 
 
 def _revoke(_database: Database, keys: Keys, given: Namespace) -> None:
@@ -116,10 +162,14 @@ def _revoke(_database: Database, keys: Keys, given: Namespace) -> None:
 
 
 def _move(_database: Database, keys: Keys, given: Namespace) -> None:
-    _changed(given, {"tier": given.tier}, there=keys.set_tier(given.id, given.tier))
+    _changed(
+        given, {"tier": given.tier}, there=keys.set_tier(given.id, given.tier)
+    )
 
 
-def _changed(given: Namespace, shown: Mapping[str, object], *, there: bool) -> None:
+def _changed(
+    given: Namespace, shown: Mapping[str, object], *, there: bool
+) -> None:
     if not there:
         raise no_such_key(given.id)
     # Each server caches a key for as long. Its checks are removed by a server.
@@ -128,4 +178,6 @@ def _changed(given: Namespace, shown: Mapping[str, object], *, there: bool) -> N
 
 
 def no_such_key(key_id: str) -> StartupError:
-    return StartupError(f"there is no key with the id {key_id!r}; see: keys list")
+    return StartupError(
+        f"there is no key with the id {key_id!r}; see: keys list"
+    )

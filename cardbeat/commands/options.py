@@ -46,11 +46,17 @@ class Option(NamedTuple):
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         if not self.metavar:
-            parser.add_argument(self.flag, action="store_const", const=True, help=self.help)
+            parser.add_argument(
+                self.flag, action="store_const", const=True, help=self.help
+            )
             return
         action = "extend" if isinstance(self.default, list) else "store"
         parser.add_argument(
-            self.flag, action=action, metavar=self.metavar, type=self.parse, help=self.help
+            self.flag,
+            action=action,
+            metavar=self.metavar,
+            type=self.parse,
+            help=self.help,
         )
 
     def without_flag(self) -> Any:
@@ -72,14 +78,22 @@ class Parser(argparse.ArgumentParser):
     """The parser of a command. It raises `StartupError` with one line, and prints no usage."""
 
     def __init__(self, **texts: Any) -> None:
-        form = partial(argparse.RawDescriptionHelpFormatter, max_help_position=30, width=80)
+        form = partial(
+            argparse.RawDescriptionHelpFormatter,
+            max_help_position=30,
+            width=80,
+        )
         super().__init__(formatter_class=form, allow_abbrev=False, **texts)
-        self.color = False  # of Python 3.14, whose escapes would be shown as such
+        self.color = (
+            False  # of Python 3.14, whose escapes would be shown as such
+        )
 
     def add_options(self, *options: Option) -> None:
         for option in options:
             option.add_to(self)
-        self.add_argument("--json", action="store_true", help="print JSON, for programs")
+        self.add_argument(
+            "--json", action="store_true", help="print JSON, for programs"
+        )
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
         """The arguments, with variables and defaults for the options of the table."""
@@ -93,7 +107,9 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments"):
             # Other words are not repeated: one may be the rest of a URL with a space in it.
             flags = " ".join(re.findall(r"(?<!\S)--[\w-]+", message))
-            message = f"unrecognized arguments: {flags or 'are quotes missing?'}"
+            message = (
+                f"unrecognized arguments: {flags or 'are quotes missing?'}"
+            )
         raise StartupError(f"{message} (see --help)")
 
     def _print_message(self, message: str, file: object = None) -> None:
@@ -116,8 +132,12 @@ def actions(made: Parser, *options: Option) -> Callable[..., Parser]:
     """
     every = made.add_subparsers(metavar="ACTION", required=True)
 
-    def add(name: str, what: str, act: Callable[..., Any], *arguments: str) -> Parser:
-        action = every.add_parser(name, help=what, description=what, epilog=made.epilog)
+    def add(
+        name: str, what: str, act: Callable[..., Any], *arguments: str
+    ) -> Parser:
+        action = every.add_parser(
+            name, help=what, description=what, epilog=made.epilog
+        )
         for argument in arguments:
             action.add_argument(argument, metavar=argument.upper())
         action.add_options(*options)
@@ -138,7 +158,11 @@ def tell(given: argparse.Namespace, found: Any, shown: Any = None) -> None:
     elif isinstance(shown, list):
         say(table(shown))
     else:
-        say(f"{name}: {value}" for name, value in shown.items() if value is not None)
+        say(
+            f"{name}: {value}"
+            for name, value in shown.items()
+            if value is not None
+        )
 
 
 def matching(pattern: str, must: str) -> Parse:
@@ -179,14 +203,18 @@ def time_zone(name: str) -> tzinfo:
     except (KeyError, ValueError, OSError):
         must = "must be a time zone such as Europe/Berlin"
         if not available_timezones():
-            must = "needs time zones, and this host has none: pip install tzdata"
+            must = (
+                "needs time zones, and this host has none: pip install tzdata"
+            )
         raise ArgumentTypeError(must) from None
 
 
 def file_path(text: str) -> Path:
     # Messages that show a path would show the password of a URL.
     if text in ("", "-") or "\0" in text or holds_url(text):
-        raise ArgumentTypeError("must name a file or folder, no URL; one named - is ./-")
+        raise ArgumentTypeError(
+            "must name a file or folder, no URL; one named - is ./-"
+        )
     return Path(text)
 
 
@@ -200,14 +228,17 @@ def networks(text: str) -> list[Network]:
 
 _SERVER: Final = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[1-9][0-9]{0,4})?"
 _HTTP_URL: Final = matching(
-    rf"https?://{_SERVER}([/?#][!-~]*)?", "a URL such as https://example.com/, without a password"
+    rf"https?://{_SERVER}([/?#][!-~]*)?",
+    "a URL such as https://example.com/, without a password",
 )
 _BASE_URL: Final = matching(
-    rf"https?://{_SERVER}(/[A-Za-z0-9._~:/-]*)?", "a URL such as https://cards.example.com/path"
+    rf"https?://{_SERVER}(/[A-Za-z0-9._~:/-]*)?",
+    "a URL such as https://cards.example.com/path",
 )
 """Ping URLs begin with it and are copied into crontabs and shells, where others need quotes."""
 _PROXY_URL: Final = matching(
-    rf"http://([^@/?#\s]+@)?{_SERVER}/?", "a URL such as http://user:password@proxy.example:3128"
+    rf"http://([^@/?#\s]+@)?{_SERVER}/?",
+    "a URL such as http://user:password@proxy.example:3128",
 )
 
 
@@ -235,7 +266,10 @@ KEY_VARIABLE: Final = "CARDBEAT_KEY"
 def database_url() -> str | None:
     """PostgreSQL's URL; None for a file in the data folder. Raises `StartupError`."""
     try:
-        return _DATABASE_URL(os.environ.get(DATABASE_VARIABLE, "").strip()) or None
+        return (
+            _DATABASE_URL(os.environ.get(DATABASE_VARIABLE, "").strip())
+            or None
+        )
     except ArgumentTypeError as error:
         raise StartupError(f"{DATABASE_VARIABLE}: {error}") from None
 
@@ -248,28 +282,74 @@ _COLOUR: Final = matching("#[0-9A-Fa-f]{6}", "a colour such as '#2563eb'")
 _USUAL: Final = Config()
 
 DATA: Final = Option(
-    "--data", "DIR", file_path, _USUAL.data, "folder of all data [./cardbeat-data]"
+    "--data",
+    "DIR",
+    file_path,
+    _USUAL.data,
+    "folder of all data [./cardbeat-data]",
 )
 TIERS: Final = Option(
-    "--tiers", "FILE", file_path, None, "TOML file that defines tiers [free and unlimited]"
+    "--tiers",
+    "FILE",
+    file_path,
+    None,
+    "TOML file that defines tiers [free and unlimited]",
 )
 ACCENT: Final = Option(
-    "--accent", "'#RRGGBB'", _COLOUR, None, "the cards' colour, in quotes [as designed]"
+    "--accent",
+    "'#RRGGBB'",
+    _COLOUR,
+    None,
+    "the cards' colour, in quotes [as designed]",
 )
 URL: Final = Option(
-    "--url", "URL", base_url, "http://127.0.0.1:8080", "the server [http://127.0.0.1:8080]"
+    "--url",
+    "URL",
+    base_url,
+    "http://127.0.0.1:8080",
+    "the server [http://127.0.0.1:8080]",
 )
 
 SERVE_OPTIONS: Final = (
-    Option("--host", "ADDRESS", _ADDRESS, _USUAL.host, "address to listen on [127.0.0.1]"),
-    Option("--port", "N", number(0, 65535), _USUAL.port, "port to listen on [8080]"),
+    Option(
+        "--host",
+        "ADDRESS",
+        _ADDRESS,
+        _USUAL.host,
+        "address to listen on [127.0.0.1]",
+    ),
+    Option(
+        "--port",
+        "N",
+        number(0, 65535),
+        _USUAL.port,
+        "port to listen on [8080]",
+    ),
     DATA,
     Option(
-        "--base-url", "URL", base_url, None, "where clients reach the server [http://HOST:PORT]"
+        "--base-url",
+        "URL",
+        base_url,
+        None,
+        "where clients reach the server [http://HOST:PORT]",
     ),
-    Option("--sweep-seconds", "N", _SECONDS, 60, "from one sweep to the next [60]"),
-    Option("--registration", "open|closed", _OPEN, "open", "who may register [open]"),
-    Option("--register-per-minute", "N", _POSITIVE, 30, "keys issued for each client network [30]"),
+    Option(
+        "--sweep-seconds", "N", _SECONDS, 60, "from one sweep to the next [60]"
+    ),
+    Option(
+        "--registration",
+        "open|closed",
+        _OPEN,
+        "open",
+        "who may register [open]",
+    ),
+    Option(
+        "--register-per-minute",
+        "N",
+        _POSITIVE,
+        30,
+        "keys issued for each client network [30]",
+    ),
     TIERS,
     Option("--store-mb", "N", _POSITIVE, 1024, "MiB of stored cards [1024]"),
     Option(
@@ -279,7 +359,13 @@ SERVE_OPTIONS: Final = (
         False,
         "let webhooks reach private addresses [off]",
     ),
-    Option("--webhook-proxy", "URL", _PROXY_URL, None, "HTTP proxy for all alerts [none]"),
+    Option(
+        "--webhook-proxy",
+        "URL",
+        _PROXY_URL,
+        None,
+        "HTTP proxy for all alerts [none]",
+    ),
     Option(
         "--trusted-proxy",
         "NETWORK",
@@ -287,12 +373,26 @@ SERVE_OPTIONS: Final = (
         [],
         "whose X-Forwarded-For counts; repeatable [none]",
     ),
-    Option("--report-to", "URL", _HTTP_URL, None, "requested after every finished sweep [none]"),
+    Option(
+        "--report-to",
+        "URL",
+        _HTTP_URL,
+        None,
+        "requested after every finished sweep [none]",
+    ),
     ACCENT,
     Option(
-        "--time-zone", "NAME", time_zone, None, "of times in alerts, such as Europe/Berlin [UTC]"
+        "--time-zone",
+        "NAME",
+        time_zone,
+        None,
+        "of times in alerts, such as Europe/Berlin [UTC]",
     ),
     Option(
-        "--quiet-health", "", yes_or_no, False, "leave /healthz and metrics out of the log [off]"
+        "--quiet-health",
+        "",
+        yes_or_no,
+        False,
+        "leave /healthz and metrics out of the log [off]",
     ),
 )

@@ -6,7 +6,14 @@ Or it brings the backup into a PostgreSQL database, which must be empty.
 from argparse import Namespace
 
 from cardbeat.clock import wall_clock
-from cardbeat.commands.options import DATA, Parser, command, database_url, file_path, tell
+from cardbeat.commands.options import (
+    DATA,
+    Parser,
+    command,
+    database_url,
+    file_path,
+    tell,
+)
 from cardbeat.database import require_driver
 from cardbeat.database.sqlite.copies import restore
 from cardbeat.host.system import keep_files_private, stop_signals_noted
@@ -14,8 +21,15 @@ from cardbeat.host.system import keep_files_private, stop_signals_noted
 
 def parser() -> Parser:
     note = "Stop the server first. A PostgreSQL database must be empty."
-    made = command("restore", "Put a backup in the place of the database.", DATA, note=note)
-    made.add_argument("file", metavar="FILE", type=file_path, help="made by backup; stays")
+    made = command(
+        "restore",
+        "Put a backup in the place of the database.",
+        DATA,
+        note=note,
+    )
+    made.add_argument(
+        "file", metavar="FILE", type=file_path, help="made by backup; stays"
+    )
     return made
 
 
@@ -27,7 +41,9 @@ def run(given: Namespace) -> int:
             done = restore(given.data, given.file, wall_clock(), require_going)
         else:
             require_driver()
-            from cardbeat.database.postgresql.restore import restore as restore_server  # noqa: PLC0415
+            from cardbeat.database.postgresql.restore import (  # noqa: PLC0415
+                restore as restore_server,
+            )
 
             done = restore_server(url, given.data, given.file, require_going)
     tell(given, done)

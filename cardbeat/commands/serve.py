@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ASKED_AGAIN_AND_AGAIN: Final = frozenset(("/healthz", "/metrics", "/checks/metrics"))
+ASKED_AGAIN_AND_AGAIN: Final = frozenset(
+    ("/healthz", "/metrics", "/checks/metrics")
+)
 """Routes that programs ask every few seconds for as long as the service runs."""
 LAST_LINES_SECONDS: Final = 0.2
 """Time at the end to write the last log lines, if the reader of stderr is slow."""
@@ -46,7 +48,9 @@ def parser() -> Parser:
         epilog=EPILOG,
     )
     version = f"cardbeat {__version__}"
-    made.add_argument("--version", action="version", version=version, help=SUPPRESS)
+    made.add_argument(
+        "--version", action="version", version=version, help=SUPPRESS
+    )
     for option in SERVE_OPTIONS:
         option.add_to(made)
     return made
@@ -62,7 +66,9 @@ def run(given: Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format=form, handlers=[main_log])
     has_ended = _service(config, main_log).run()
     if not has_ended:
-        log.warning("the stop waits no longer; running: %s", threading.enumerate())
+        log.warning(
+            "the stop waits no longer; running: %s", threading.enumerate()
+        )
     if not main_log.finish(LAST_LINES_SECONDS) or not has_ended:
         # The interpreter's own exit would wait for the reader of stderr.
         os._exit(0)
@@ -80,7 +86,10 @@ def _service(config: Config, main_log: BatchHandler) -> "Service":
     keep_files_private()
     quiet = ASKED_AGAIN_AND_AGAIN if config.quiet_health else ()
     service = Service(
-        config, listener, Loop(), observe=lambda answers: main_log.put(access_lines(answers, quiet))
+        config,
+        listener,
+        Loop(),
+        observe=lambda answers: main_log.put(access_lines(answers, quiet)),
     )
     for sentence in mistakes(config):
         log.warning("%s", sentence)

@@ -15,12 +15,21 @@ from cardbeat.commands.options import SERVE_OPTIONS, database_url
 from cardbeat.config import Config
 from cardbeat.keys.tiers import tiers_from
 
-_LOCAL_NAMES: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".test")
+_LOCAL_NAMES: Final = (
+    ".localhost",
+    ".local",
+    ".internal",
+    ".lan",
+    ".home.arpa",
+    ".test",
+)
 
 
 def config_of(given: Namespace) -> Config:
     """The configuration, of what was read with `SERVE_OPTIONS`. Raises `StartupError`."""
-    values = {option.name: getattr(given, option.name) for option in SERVE_OPTIONS}
+    values = {
+        option.name: getattr(given, option.name) for option in SERVE_OPTIONS
+    }
     return Config(
         database=database_url(),
         registration_open=values.pop("registration") == "open",
@@ -34,7 +43,9 @@ def config_of(given: Namespace) -> Config:
 def mistakes(config: Config) -> Iterator[str]:
     """What is likely a mistake in the setup."""
     if os.environ.get("CARDBEAT_PORT", "").startswith("tcp://"):
-        found = "CARDBEAT_PORT is ignored, because Kubernetes set it for a Service"
+        found = (
+            "CARDBEAT_PORT is ignored, because Kubernetes set it for a Service"
+        )
         yield f"{found}; set enableServiceLinks: false"
     if config.host in ("0.0.0.0", "::") and config.base_url is None:  # noqa: S104
         found = f"ping URLs will hold the address {config.host}, which no client can reach"

@@ -28,7 +28,9 @@ OLDEST_DRIVER = (3, 2, 11)
 """Oldest psycopg: the compiled part of older ones ignores our time limits while it waits."""
 
 
-def open_database(folder: Path, url: str | None = None, *, stores_cards: bool = True) -> Database:
+def open_database(
+    folder: Path, url: str | None = None, *, stores_cards: bool = True
+) -> Database:
     """The database of a data folder, made if it is missing, or the PostgreSQL one of a URL.
 
     With a URL the folder is made too, unless no cards are stored in it: then it need not be usable.
@@ -50,9 +52,15 @@ def open_to_look(url: str) -> Iterator[Transaction]:
     Raises `StartupError` if it can't be reached, and for a statement that fails.
     """
     require_driver()
-    from cardbeat.database.postgresql.connection import connect, start_up_errors  # noqa: PLC0415
+    from cardbeat.database.postgresql.connection import (  # noqa: PLC0415
+        connect,
+        start_up_errors,
+    )
 
-    with start_up_errors(), closing(connect(url, only_reads=True)) as connection:
+    with (
+        start_up_errors(),
+        closing(connect(url, only_reads=True)) as connection,
+    ):
         yield connection
 
 

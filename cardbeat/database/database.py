@@ -41,7 +41,9 @@ Row = Any
 class Transaction(Protocol):
     """A connection of an engine's driver, while a write or a read uses it."""
 
-    def execute(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = (), /) -> Any:
+    def execute(
+        self, sql: str, values: Sequence[Any] | Mapping[str, Any] = (), /
+    ) -> Any:
         """Run one statement, in the SQL that both engines understand; returns the driver's cursor.
 
         Values are `?` in order or `:name`, never both in one statement. Only one engine takes
@@ -137,7 +139,9 @@ class Database(ABC):
         self._others = deque[Write[Any]]()
         self._is_closing = False
         self._is_closed = False
-        self._thread = threading.Thread(target=self._run, name="database-writer", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name="database-writer", daemon=True
+        )
         start_thread(self._thread)
 
     @contextlib.contextmanager
@@ -203,7 +207,9 @@ class Database(ABC):
     def lease(self) -> Lease:
         """The lease. Raises `StartupError` if there can be none."""
 
-    def lock(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> None:
+    def lock(
+        self, transaction: Transaction, sql: str, values: Sequence[Any], /
+    ) -> None:
         """Keep others from changing the rows that a SELECT finds, until this transaction has ended.
 
         The rows are locked in its order. To change several rows of `checks`, lock them by `seq`
@@ -212,7 +218,9 @@ class Database(ABC):
         if self.row_lock:
             transaction.execute(f"{sql} {self.row_lock}", values)
 
-    def lock_free(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> list[Any]:
+    def lock_free(
+        self, transaction: Transaction, sql: str, values: Sequence[Any], /
+    ) -> list[Any]:
         """As `lock`, only for rows that are not locked yet; returns the first column of each."""
         if self.row_lock:
             sql = f"{sql} {self.row_lock} SKIP LOCKED"
@@ -294,7 +302,9 @@ class Database(ABC):
                     for write in part:
                         write.error = error
                     if isinstance(error, Unavailable):
-                        self.pings_refused |= any(write.is_ping for write in part)
+                        self.pings_refused |= any(
+                            write.is_ping for write in part
+                        )
                 for write in part:
                     _call(write.tell)
                 _call(self._tell_listeners, part)
@@ -303,7 +313,11 @@ class Database(ABC):
         """Wait for writes, and return those of the next group; none at the end."""
         group: list[Write[Any]] = []
         with self._changed:
-            while not self._pings.count and not self._others and not self._is_closing:
+            while (
+                not self._pings.count
+                and not self._others
+                and not self._is_closing
+            ):
                 self._changed.wait()
             while len(group) < MOST_PINGS and (taken := self._pings.take()):
                 group.append(taken[1])
@@ -312,7 +326,11 @@ class Database(ABC):
         return group
 
     def _tell_listeners(self, group: list[Write[Any]]) -> None:
-        stored = [write.value for write in group if write.is_ping and write.error is None]
+        stored = [
+            write.value
+            for write in group
+            if write.is_ping and write.error is None
+        ]
         if stored:
             for listener in self.ping_listeners:
                 listener(stored)
@@ -328,7 +346,10 @@ def _call(callback: Callable[..., object], *values: object) -> None:
 
 def by_work(group: list[Write[Any]]) -> list[list[Write[Any]]]:
     """The writes of a group that one call can make: neighbours with the same work."""
-    return [list(neighbours) for _, neighbours in groupby(group, attrgetter("work"))]
+    return [
+        list(neighbours)
+        for _, neighbours in groupby(group, attrgetter("work"))
+    ]
 
 
 def make_together(connection: Transaction, writes: list[Write[Any]]) -> None:

@@ -4,7 +4,9 @@ from cardbeat.database import Transaction
 
 
 def values(transaction: Transaction) -> dict[str, int]:
-    return dict(transaction.execute("SELECT name, value FROM monitor").fetchall())
+    return dict(
+        transaction.execute("SELECT name, value FROM monitor").fetchall()
+    )
 
 
 def note(transaction: Transaction, **values: int) -> None:

@@ -171,7 +171,9 @@ def validated(
         "period_seconds": partial(_whole_number, "period_seconds", periods),
         "grace_seconds": partial(_whole_number, "grace_seconds", graces),
         "webhook_url": partial(_webhook_url, refused_url),
-        "repeat_seconds": partial(_whole_number, "repeat_seconds", REPEAT_SECONDS),
+        "repeat_seconds": partial(
+            _whole_number, "repeat_seconds", REPEAT_SECONDS
+        ),
     }
     return Settings(**_all_valid(values, rules, REQUIRED))
 
@@ -183,7 +185,9 @@ def validated_snooze(values: Mapping[str, Any]) -> int:
 
 
 def _all_valid(
-    values: Mapping[str, Any], rules: Mapping[str, Callable[[Any], Any]], required: Collection[str]
+    values: Mapping[str, Any],
+    rules: Mapping[str, Callable[[Any], Any]],
+    required: Collection[str],
 ) -> dict[str, Any]:
     """What the rule of each field makes of its value; None where that is null or missing."""
     valid: dict[str, Any] = {}
@@ -209,7 +213,10 @@ def _name(value: Any) -> str:
     elif not 1 <= len(name := value.strip()) <= NAME_CHARACTERS:
         wrong = f"have 1 to {NAME_CHARACTERS} characters, not counting spaces around it"
     # Line and paragraph separators also break lines, and names appear in one-line messages.
-    elif any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
+    elif any(
+        unicodedata.category(character) in ("Cc", "Zl", "Zp")
+        for character in name
+    ):
         wrong = "not hold control characters"
     elif any("\ud800" <= character <= "\udfff" for character in name):
         wrong = "not hold half a surrogate pair"
@@ -219,20 +226,26 @@ def _name(value: Any) -> str:
         wrong = "hold a visible character"
     else:
         return name
-    raise Invalid("invalid_field", f"The field name must {wrong}.", field="name")
+    raise Invalid(
+        "invalid_field", f"The field name must {wrong}.", field="name"
+    )
 
 
 def _whole_number(field: str, among: range, value: Any) -> int:
     # `type`, because True is an int to isinstance.
     if type(value) is not int or value not in among:
-        raise Invalid("invalid_field", field=field, least=among[0], most=among[-1])
+        raise Invalid(
+            "invalid_field", field=field, least=among[0], most=among[-1]
+        )
     return int(value)
 
 
 def _webhook_url(refused_url: RefusedUrl, value: Any) -> str:
     if not isinstance(value, str):
         raise Invalid(
-            "invalid_field", "The field webhook_url must be a string or null.", field="webhook_url"
+            "invalid_field",
+            "The field webhook_url must be a string or null.",
+            field="webhook_url",
         )
     if sentence := refused_url(value):
         raise Invalid("invalid_field", sentence, field="webhook_url")

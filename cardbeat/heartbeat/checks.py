@@ -19,7 +19,12 @@ from cardbeat.errors import Invalid, NotFound, Refusal, TooMany
 from cardbeat.heartbeat.alerts import recording
 from cardbeat.heartbeat.alerts.limits import HourlyLimit
 from cardbeat.heartbeat.alerts.message import TEST
-from cardbeat.heartbeat.check import COLUMNS, SHORT_ID_CHARACTERS, Check, Settings
+from cardbeat.heartbeat.check import (
+    COLUMNS,
+    SHORT_ID_CHARACTERS,
+    Check,
+    Settings,
+)
 from cardbeat.keys.key import Key
 
 WAITING_TESTS = 5
@@ -57,7 +62,11 @@ class Checks:
         revoked.
         """
         # Hexadecimal digits: an id never starts with a dash and needs no quotes in a shell.
-        values = {**settings._asdict(), "id": secrets.token_hex(16), "key_id": key.id}
+        values = {
+            **settings._asdict(),
+            "id": secrets.token_hex(16),
+            "key_id": key.id,
+        }
 
         def create(transaction: Transaction) -> Check:
             # Locked, so that creations at the same time can't exceed the limit together.
@@ -89,7 +98,9 @@ class Checks:
         own = [str(row["id"]) for row in among if row["api_key_id"] == key_id]
         return own[0] if len(own) == 1 else ""
 
-    def page(self, key_id: str, limit: int, after: str | None) -> tuple[list[Check], str | None]:
+    def page(
+        self, key_id: str, limit: int, after: str | None
+    ) -> tuple[list[Check], str | None]:
         """At most `limit` checks, oldest first, after the check `after`, and the next `after`.
 
         That is None at the end. Raises `Invalid` if this key has no check with the id `after`.
@@ -113,7 +124,9 @@ class Checks:
 
         They are read while the caller goes through them.
         """
-        sql = f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? ORDER BY seq"
+        sql = (
+            f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? ORDER BY seq"
+        )
         with self._database.read() as connection:
             for row in connection.execute(sql, (key_id,)):
                 yield Check(*row)
@@ -133,7 +146,9 @@ class Checks:
                 _restart_reminders(transaction, check.id, now)
                 recording.drop_reminders(transaction, [check.id])
             if is_moved:
-                recording.move(transaction, check.id, settings.webhook_url, now)
+                recording.move(
+                    transaction, check.id, settings.webhook_url, now
+                )
             return updated
 
         updated = self._database.write(write)
@@ -141,7 +156,13 @@ class Checks:
             self._wake()
         return updated
 
-    def snooze(self, key_id: str, check_id: str, seconds: int, version: int | None = None) -> Check:
+    def snooze(
+        self,
+        key_id: str,
+        check_id: str,
+        seconds: int,
+        version: int | None = None,
+    ) -> Check:
         """Send no overdue alert and no reminder for so many seconds; with 0, end a snooze.
 
         The check's clock starts then. Returns the new row, or the row as it is if there was no
@@ -165,7 +186,9 @@ class Checks:
 
         return self._database.write(write)
 
-    def delete(self, key_id: str, check_id: str, version: int | None = None) -> None:
+    def delete(
+        self, key_id: str, check_id: str, version: int | None = None
+    ) -> None:
         """Delete a check with its alerts and outages.
 
         Raises `Refusal` 412 if `version` is given and the check has another one.
@@ -199,8 +222,12 @@ class Checks:
 
     def _take_test(self, transaction: Transaction, check: Check) -> None:
         # Only test alerts have no outage.
-        sql = "SELECT count(*) FROM alerts WHERE check_id = ? AND outage IS NULL"
-        (waiting,) = transaction.execute(f"{sql} AND state = 'pending'", (check.id,)).fetchone()
+        sql = (
+            "SELECT count(*) FROM alerts WHERE check_id = ? AND outage IS NULL"
+        )
+        (waiting,) = transaction.execute(
+            f"{sql} AND state = 'pending'", (check.id,)
+        ).fetchone()
         if waiting >= WAITING_TESTS:
             told = f"{waiting} test alerts of this check wait for its receiver already; try later."
             raise TooMany(told, WAIT_SECONDS)
@@ -237,21 +264,32 @@ def _insert(transaction: Transaction, values: dict[str, object]) -> Check:
     return Check.from_row(row)
 
 
-def _update(transaction: Transaction, check: Check, settings: Settings, now: int) -> Check:
+def _update(
+    transaction: Transaction, check: Check, settings: Settings, now: int
+) -> Check:
     row = transaction.execute(
         f"UPDATE checks SET {' = ?, '.join(Settings._fields)} = ?,"
         " updated_at = ?, version = version + 1,"
         # To another URL no alert was tried yet.
         " delivery = CASE webhook_url WHEN ? THEN delivery END"
         f" WHERE id = ? AND api_key_id = ? AND version = ? RETURNING {_COLUMNS}",
-        (*settings, now, settings.webhook_url, check.id, check.api_key_id, check.version),
+        (
+            *settings,
+            now,
+            settings.webhook_url,
+            check.id,
+            check.api_key_id,
+            check.version,
+        ),
     ).fetchone()
     if row is None:
         raise Refusal("conflict")
     return Check(*row)
 
 
-def _restart_reminders(transaction: Transaction, check_id: str, now: int) -> None:
+def _restart_reminders(
+    transaction: Transaction, check_id: str, now: int
+) -> None:
     """Let the time to the next reminder of an overdue check begin now or after its snooze."""
     transaction.execute(
         "UPDATE checks SET remind_at = repeat_seconds + CASE"
@@ -279,7 +317,9 @@ def _snooze(transaction: Transaction, values: dict[str, Any]) -> Check:
     return check
 
 
-def _delete(transaction: Transaction, key_id: str, check_id: str, version: int | None) -> None:
+def _delete(
+    transaction: Transaction, key_id: str, check_id: str, version: int | None
+) -> None:
     sql = "DELETE FROM checks WHERE id = ? AND api_key_id = ? AND version = coalesce(?, version)"
     if not transaction.execute(sql, (check_id, key_id, version)).rowcount:
         raise other_version(_own(transaction, key_id, check_id))
@@ -314,7 +354,9 @@ def count_by_key(database: Database) -> dict[str, int]:
 
 
 def other_version(check: Check) -> Refusal:
-    return Refusal("precondition_failed", field="If-Match", version=check.version)
+    return Refusal(
+        "precondition_failed", field="If-Match", version=check.version
+    )
 
 
 def no_check() -> NotFound:

@@ -122,9 +122,15 @@ def end(transaction: Transaction, checks: Sequence[Turned], now: int) -> None:
 
 def remove_old(transaction: Transaction, now: int, most: int) -> int:
     """Delete at most so many that ended more than `KEPT_DAYS` ago; how many were deleted."""
-    old = "SELECT seq FROM outages WHERE ended_at < ? ORDER BY ended_at LIMIT ?"
+    old = (
+        "SELECT seq FROM outages WHERE ended_at < ? ORDER BY ended_at LIMIT ?"
+    )
     sql = f"DELETE FROM outages WHERE seq IN ({old})"
-    return int(transaction.execute(sql, (now - KEPT_DAYS * DAY_SECONDS, most)).rowcount)
+    return int(
+        transaction.execute(
+            sql, (now - KEPT_DAYS * DAY_SECONDS, most)
+        ).rowcount
+    )
 
 
 class Outages:
@@ -138,33 +144,61 @@ class Outages:
         """What `GET /checks/{id}/outages` answers."""
         now = int(self._clock())
         with self._database.read() as connection:
-            since = _kept_since(connection, now, check.created_at, "id", check.id)
+            since = _kept_since(
+                connection, now, check.created_at, "id", check.id
+            )
             first = now - KEPT_DAYS * DAY_SECONDS
-            rows = _newest(connection, "check_id", check.id, first=first, limit=KEPT_OUTAGES)
+            rows = _newest(
+                connection,
+                "check_id",
+                check.id,
+                first=first,
+                limit=KEPT_OUTAGES,
+            )
         return {"outages": list(map(_shown, rows)), "kept_since": since}
 
-    def page(self, key: Key, days: int, limit: int, after: str | None) -> dict[str, Any]:
+    def page(
+        self, key: Key, days: int, limit: int, after: str | None
+    ) -> dict[str, Any]:
         """What `GET /checks/outages` answers, with whole ids.
 
         Raises `Invalid` if `after` names no outage of this key.
         """
         now = int(self._clock())
         with self._database.read() as connection:
-            before = NO_SEQ if after is None else _seq_of(connection, key, after)
-            since = _kept_since(connection, now, key.created_at, "api_key_id", key.id)
+            before = (
+                NO_SEQ if after is None else _seq_of(connection, key, after)
+            )
+            since = _kept_since(
+                connection, now, key.created_at, "api_key_id", key.id
+            )
             first = now - days * DAY_SECONDS
             rows = _newest(
-                connection, "key_id", key.id, first=first, limit=limit + 1, before=before
+                connection,
+                "key_id",
+                key.id,
+                first=first,
+                limit=limit + 1,
+                before=before,
             )
         following = None
         if len(rows) > limit:
             following = str(rows[limit - 1]["seq"])
-        listed = [{"check_id": row["check_id"], **_shown(row)} for row in rows[:limit]]
+        listed = [
+            {"check_id": row["check_id"], **_shown(row)}
+            for row in rows[:limit]
+        ]
         return {"outages": listed, "kept_since": since, "next": following}
 
 
 def _newest(
-    connection: Transaction, owner: str, value: str, *, first: int, limit: int, before: int = NO_SEQ
+    connection: Transaction,
+    owner: str,
+    value: str,
+    *,
+    first: int,
+    limit: int,
+    before: int = NO_SEQ,
 ) -> list[Row]:
     """Outages of a check or of a key that lasted since this time, before this `seq`."""
     rows: list[Row] = connection.execute(
@@ -176,7 +210,9 @@ def _newest(
     return rows
 
 
-def _kept_since(connection: Transaction, now: int, created_at: int, column: str, value: str) -> str:
+def _kept_since(
+    connection: Transaction, now: int, created_at: int, column: str, value: str
+) -> str:
     """Since when all outages of some checks are there.
 
     That is their creation, the upgrade, the oldest row of one that has as many as are kept, or
@@ -188,9 +224,15 @@ def _kept_since(connection: Transaction, now: int, created_at: int, column: str,
         " GROUP BY check_id HAVING count(*) >= ?"
     )
     sql = f"SELECT max(oldest_at) FROM ({full}) AS full_checks"
-    row = connection.execute(sql, (value, KEPT_OUTAGES, KEPT_OUTAGES)).fetchone()
+    row = connection.execute(
+        sql, (value, KEPT_OUTAGES, KEPT_OUTAGES)
+    ).fetchone()
     upgraded_at = monitor.values(connection).get(KEPT_SINCE, 0)
-    return utc_text(max(created_at, upgraded_at, row[0] or 0, now - KEPT_DAYS * DAY_SECONDS))
+    return utc_text(
+        max(
+            created_at, upgraded_at, row[0] or 0, now - KEPT_DAYS * DAY_SECONDS
+        )
+    )
 
 
 def _seq_of(connection: Transaction, key: Key, after: str) -> int:

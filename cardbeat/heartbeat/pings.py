@@ -37,7 +37,9 @@ class Pings:
     commit that stored alerts.
     """
 
-    def __init__(self, database: Database, clock: Clock, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, wake: Callable[[], None]
+    ) -> None:
         self._database = database
         self._clock = clock
         self._wake = wake
@@ -58,13 +60,17 @@ class Pings:
             row = connection.execute(sql, (check_id,)).fetchone()
         return None if row is None else Told(*row)
 
-    def _ping(self, transaction: Transaction, check_ids: list[str]) -> list[Told | None]:
+    def _ping(
+        self, transaction: Transaction, check_ids: list[str]
+    ) -> list[Told | None]:
         # Read in the writer, which makes groups one after another: the later ping is not earlier.
         now = int(self._clock())
         self._lock(transaction, check_ids)
         found = {}
         overdue = []
-        for check_id, status, deadline_at in _note_pings(transaction, check_ids, now):
+        for check_id, status, deadline_at in _note_pings(
+            transaction, check_ids, now
+        ):
             found[check_id] = Told("on_time", deadline_at)
             if status == "overdue":
                 overdue.append(check_id)
@@ -73,7 +79,9 @@ class Pings:
         recording.record(transaction, message.RECOVERED, recovered, now)
         return _outcomes(check_ids, found, recovered)
 
-    def _fail(self, transaction: Transaction, check_ids: list[str]) -> list[Told | None]:
+    def _fail(
+        self, transaction: Transaction, check_ids: list[str]
+    ) -> list[Told | None]:
         now = int(self._clock())
         self._lock(transaction, check_ids)
         found = {}
@@ -110,8 +118,13 @@ class Pings:
         turned = [told for told in outcomes if told and told.subject]
         if turned:
             self._wake()
-            note(RECOVERED, [told.subject for told in turned if told.recovered])
-            note(OVERDUE, [told.subject for told in turned if not told.recovered])
+            note(
+                RECOVERED, [told.subject for told in turned if told.recovered]
+            )
+            note(
+                OVERDUE,
+                [told.subject for told in turned if not told.recovered],
+            )
 
 
 def _outcomes(
@@ -121,11 +134,18 @@ def _outcomes(
     turned = {}
     for check in checks:
         status = found[check.id].status
-        turned[check.id] = Told(status, check.deadline_at, status == "on_time", check.subject)
-    return [turned.pop(check_id, None) or found.get(check_id) for check_id in check_ids]
+        turned[check.id] = Told(
+            status, check.deadline_at, status == "on_time", check.subject
+        )
+    return [
+        turned.pop(check_id, None) or found.get(check_id)
+        for check_id in check_ids
+    ]
 
 
-def _note_pings(transaction: Transaction, check_ids: list[str], now: int) -> list[Row]:
+def _note_pings(
+    transaction: Transaction, check_ids: list[str], now: int
+) -> list[Row]:
     """Record pings; the rows `id`, `status`, `deadline_at` of the checks that exist.
 
     The status is the one before the ping. A snooze goes on: the next ping is due after it.
@@ -155,7 +175,9 @@ def _turn_back(transaction: Transaction, ids: list[str]) -> list[Turned]:
     return [Turned(*row) for row in transaction.execute(sql, ids)]
 
 
-def _turn_overdue(transaction: Transaction, ids: list[str], now: int) -> list[Turned]:
+def _turn_overdue(
+    transaction: Transaction, ids: list[str], now: int
+) -> list[Turned]:
     """Turn checks overdue that are on time and not snoozed."""
     sql = (
         "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?,"
@@ -165,7 +187,9 @@ def _turn_overdue(transaction: Transaction, ids: list[str], now: int) -> list[Tu
         " AND (snoozed_until IS NULL OR clock_from <= ? OR clock_from > snoozed_until)"
         f" {TURNED}"
     )
-    return [Turned(*row) for row in transaction.execute(sql, (now, now, *ids, now))]
+    return [
+        Turned(*row) for row in transaction.execute(sql, (now, now, *ids, now))
+    ]
 
 
 def _unique(check_ids: Sequence[str]) -> list[str]:

@@ -26,10 +26,14 @@ class Report:
 
     def __call__(self) -> None:
         if not self._under_way.acquire(blocking=False):
-            log.warning("the report to the other monitor is still under way; this one is left out")
+            log.warning(
+                "the report to the other monitor is still under way; this one is left out"
+            )
             return
         try:
-            threading.Thread(target=self._report, name="report", daemon=True).start()
+            threading.Thread(
+                target=self._report, name="report", daemon=True
+            ).start()
         except RuntimeError as error:
             self._under_way.release()
             log.warning("the report to the other monitor failed: %s", error)

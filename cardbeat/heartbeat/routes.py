@@ -82,15 +82,28 @@ class CheckRoutes:
             *self._ping_routes("/ping/{id}", id="[^/]+/?"),
             Route("POST", "/checks", self.create, guard=bearer),
             Route("GET", "/checks", self.page, guard=reader),
-            Route("GET", "/checks/outages", self.page_of_outages, guard=reader),
+            Route(
+                "GET", "/checks/outages", self.page_of_outages, guard=reader
+            ),
             Route("GET", "/checks/{id}", self.read, guard=reader),
             Route("PATCH", "/checks/{id}", self.update, guard=bearer),
             Route("DELETE", "/checks/{id}", self.delete, guard=bearer),
             Route("PUT", "/checks/{id}/snooze", self.snooze, guard=bearer),
-            Route("DELETE", "/checks/{id}/snooze", self.end_snooze, guard=bearer),
-            Route("GET", "/checks/{id}/alerts", self.list_alerts, guard=reader),
-            Route("GET", "/checks/{id}/outages", self.list_outages, guard=reader),
-            Route("POST", "/checks/{id}/test-alert", self.test_alert, guard=bearer),
+            Route(
+                "DELETE", "/checks/{id}/snooze", self.end_snooze, guard=bearer
+            ),
+            Route(
+                "GET", "/checks/{id}/alerts", self.list_alerts, guard=reader
+            ),
+            Route(
+                "GET", "/checks/{id}/outages", self.list_outages, guard=reader
+            ),
+            Route(
+                "POST",
+                "/checks/{id}/test-alert",
+                self.test_alert,
+                guard=bearer,
+            ),
             *self._ping_routes("/ping/{id}/{signal}", signal=SIGNAL_PATTERN),
         ]
 
@@ -102,7 +115,9 @@ class CheckRoutes:
 
     def create(self, request: Request) -> Response:
         key = key_of(request)
-        check = self._checks.create(key, self._validated(request.json_object(), key))
+        check = self._checks.create(
+            key, self._validated(request.json_object(), key)
+        )
         location = {"Location": f"{self._base_path}/checks/{check.id}"}
         return self._answer(request, 201, check, location)
 
@@ -134,7 +149,9 @@ class CheckRoutes:
         key = key_of(request)
         changes = request.json_object()
         check = self._checks.get(key.id, request.params["id"])
-        merged = {field: getattr(check, field) for field in CHANGEABLE} | changes
+        merged = {
+            field: getattr(check, field) for field in CHANGEABLE
+        } | changes
         settings = self._validated(merged, key)
         if "if-match" in request.headers:
             _matched(request, check)
@@ -143,7 +160,9 @@ class CheckRoutes:
     def delete(self, request: Request) -> Response:
         key = key_of(request)
         request.expect_no_body()
-        self._checks.delete(key.id, request.params["id"], self._expected(request))
+        self._checks.delete(
+            key.id, request.params["id"], self._expected(request)
+        )
         return Response(204)
 
     def snooze(self, request: Request) -> Response:
@@ -156,7 +175,9 @@ class CheckRoutes:
     def _snooze(self, request: Request, seconds: int) -> Response:
         key = key_of(request)
         version = self._expected(request)
-        check = self._checks.snooze(key.id, request.params["id"], seconds, version)
+        check = self._checks.snooze(
+            key.id, request.params["id"], seconds, version
+        )
         return self._answer(request, 200, check)
 
     def _expected(self, request: Request) -> int | None:
@@ -191,7 +212,9 @@ class CheckRoutes:
 
     def test_alert(self, request: Request) -> Response:
         request.expect_no_body()
-        check = self._checks.test_alert(key_of(request).id, request.params["id"])
+        check = self._checks.test_alert(
+            key_of(request).id, request.params["id"]
+        )
         return self._answer(request, 202, check)
 
     def ping(self, request: Request) -> Answer:
@@ -202,7 +225,9 @@ class CheckRoutes:
         signal = self._pings.fail
         if not word.strip("-0") and not _says_failure(request.query):
             signal = self._pings.ping
-        return Awaited(signal(_pinged_id(request), request.network), _ping_answer)
+        return Awaited(
+            signal(_pinged_id(request), request.network), _ping_answer
+        )
 
     def _look(self, request: Request) -> Response:
         return _ping_answer(self._pings.look(_pinged_id(request)))
@@ -221,18 +246,30 @@ class CheckRoutes:
         return check.as_json(self._base_url)
 
     def _validated(self, values: dict[str, Any], key: Key) -> Settings:
-        return validated(values, key.limits.min_period_seconds, self._refused_url)
+        return validated(
+            values, key.limits.min_period_seconds, self._refused_url
+        )
 
-    def _link(self, path: str, parameters: dict[str, str], following: str | None) -> dict[str, str]:
+    def _link(
+        self, path: str, parameters: dict[str, str], following: str | None
+    ) -> dict[str, str]:
         """The header that names the next page (RFC 8288), if there is one."""
         if following is None:
             return {}
-        same = [f"{name}={value}&" for name, value in parameters.items() if name != "after"]
+        same = [
+            f"{name}={value}&"
+            for name, value in parameters.items()
+            if name != "after"
+        ]
         page = f"{self._base_url}{path}?{''.join(same)}after={following}"
         return {"Link": f'<{page}>; rel="next"'}
 
     def _answer(
-        self, request: Request, status: int, check: Check, headers: dict[str, str] | None = None
+        self,
+        request: Request,
+        status: int,
+        check: Check,
+        headers: dict[str, str] | None = None,
     ) -> Response:
         etag = {"ETag": f'"{check.version}"'}
         shown = {"check": self._shown(check, key_of(request))}
@@ -248,7 +285,10 @@ def _matched(request: Request, check: Check) -> Check:
 
 def _says_failure(query: str) -> bool:
     """Whether a ping's query says that the job failed, as Uptime Kuma's `?status=down` does."""
-    return bool(query) and (first_value(query, "status") or "").lower() in FAILED_WORDS
+    return (
+        bool(query)
+        and (first_value(query, "status") or "").lower() in FAILED_WORDS
+    )
 
 
 def _pinged_id(request: Request) -> str:
@@ -268,7 +308,9 @@ def _ping_answer(told: Told | None) -> Response:
     return Response.json(200, answer)
 
 
-def _number(parameters: dict[str, str], name: str, most: int, default: int) -> int:
+def _number(
+    parameters: dict[str, str], name: str, most: int, default: int
+) -> int:
     """The value of a parameter that is an integer from 1 to `most`. Raises `Invalid`."""
     text = parameters.get(name)
     if text is None:

@@ -168,7 +168,10 @@ class Sweep:
     def _look(self) -> None:
         """Note when another process has swept, by this process's clock."""
         # The database logs why it can't be read.
-        with contextlib.suppress(Exception), self._database.read() as connection:
+        with (
+            contextlib.suppress(Exception),
+            self._database.read() as connection,
+        ):
             seen = monitor.values(connection).get(LAST_SWEEP)
             if seen != self._seen:
                 self._seen = seen
@@ -182,7 +185,9 @@ class Sweep:
         """
         if self._database.pings_refused:
             self._database.pings_refused = False
-            log.warning("pings were refused since the last sweep, so this one is left out")
+            log.warning(
+                "pings were refused since the last sweep, so this one is left out"
+            )
             return 0
         started = self._monotonic()
         marked = 0
@@ -237,18 +242,28 @@ class Sweep:
         A process that is killed in between leaves the rest to the next one, and a further gap is
         found then.
         """
-        values = {"gap": noted[GAP], "until": noted[UNTIL], "after": noted[AFTER]}
+        values = {
+            "gap": noted[GAP],
+            "until": noted[UNTIL],
+            "after": noted[AFTER],
+        }
         batch = "SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?"
         sql = f"SELECT max(seq) FROM ({batch}) AS batch"
-        found = transaction.execute(sql, (noted[AFTER], self._moved_at_once)).fetchone()
+        found = transaction.execute(
+            sql, (noted[AFTER], self._moved_at_once)
+        ).fetchone()
         if found[0] is None:
             names = (GAP, UNTIL, AFTER)
-            transaction.execute("DELETE FROM monitor WHERE name IN (?, ?, ?)", names)
+            transaction.execute(
+                "DELETE FROM monitor WHERE name IN (?, ?, ?)", names
+            )
             monitor.note(transaction, **{LAST_SWEEP: noted[UNTIL]})
             return
         values["last"] = found[0]
         monitor.note(transaction, **{AFTER: found[0]})
-        self._database.lock(transaction, batch, (noted[AFTER], self._moved_at_once))
+        self._database.lock(
+            transaction, batch, (noted[AFTER], self._moved_at_once)
+        )
         for statement in [_CREDIT] if noted[GAP] > 0 else _SET_BACK:
             transaction.execute(statement, values)
 
@@ -258,21 +273,33 @@ class Sweep:
         Rows that another session holds are left for the next sweep. The conditions stand in the
         statements again: on PostgreSQL a ping may have come since.
         """
-        due = self._database.lock_free(transaction, _DUE, (now, self._marked_at_once))
+        due = self._database.lock_free(
+            transaction, _DUE, (now, self._marked_at_once)
+        )
         if not due:
             return Step([], is_last=True)
         among = f"WHERE seq IN ({', '.join('?' * len(due))})"
         sql = f"{_TURN} {among} AND status = 'on_time' AND deadline_at < ? {TURNED}"
-        marked = [Turned(*row) for row in transaction.execute(sql, (now, now, *due, now))]
+        marked = [
+            Turned(*row)
+            for row in transaction.execute(sql, (now, now, *due, now))
+        ]
         sql = f"{_NEXT_REMINDER} {among} AND status = 'overdue' AND remind_at < ? {TURNED}"
         reminded: list[Turned] = []
         if len(marked) < len(due):
-            reminded = [Turned(*row) for row in transaction.execute(sql, (now, *due, now))]
+            reminded = [
+                Turned(*row)
+                for row in transaction.execute(sql, (now, *due, now))
+            ]
         outages.begin(transaction, marked)
         recording.record(transaction, message.OVERDUE, marked, now)
         recording.record(transaction, message.REMINDER, reminded, now)
         is_last = len(due) < self._marked_at_once
-        return Step([check.subject for check in marked], has_alerts=True, is_last=is_last)
+        return Step(
+            [check.subject for check in marked],
+            has_alerts=True,
+            is_last=is_last,
+        )
 
 
 def _set_alerts_back(transaction: Transaction, gap: int, now: int) -> None:

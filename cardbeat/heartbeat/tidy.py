@@ -78,7 +78,10 @@ class Tidy(BackgroundThread):
 
     def remove_revoked(self) -> None:
         """Remove what revoked keys have left, until nothing is left, or until a stop."""
-        while self._write(partial(_remove_some, self._database)) and not self.stopping.is_set():
+        while (
+            self._write(partial(_remove_some, self._database))
+            and not self.stopping.is_set()
+        ):
             pass
 
     def _write(self, step: Callable[[Transaction], T]) -> T:
@@ -86,7 +89,9 @@ class Tidy(BackgroundThread):
         result = self._database.write(step)
         pause = PAUSES * (self._monotonic() - started)
         # At most `POLL_SECONDS`: the process may have been suspended during the step.
-        self.stopping.wait(min(max(SHORTEST_PAUSE_SECONDS, pause), POLL_SECONDS))
+        self.stopping.wait(
+            min(max(SHORTEST_PAUSE_SECONDS, pause), POLL_SECONDS)
+        )
         return result
 
 
@@ -129,4 +134,8 @@ def _end_unused(now: int, transaction: Transaction) -> int:
         f"UPDATE keys SET {REVOKED} WHERE revoked_at IS NULL AND used_at IS NULL AND created_at < ?"
         " AND NOT EXISTS (SELECT 1 FROM checks WHERE api_key_id = keys.id)"
     )
-    return int(transaction.execute(sql, (now, now - UNUSED_DAYS * DAY_SECONDS)).rowcount)
+    return int(
+        transaction.execute(
+            sql, (now, now - UNUSED_DAYS * DAY_SECONDS)
+        ).rowcount
+    )

@@ -47,7 +47,9 @@ class Reserve:
     def require(self) -> None:
         """Raise `Unavailable` if the disk is low. Call before anything new is stored."""
         if self.is_low():
-            raise Unavailable("disk_low", retry_after_seconds=RETRY_AFTER_SECONDS)
+            raise Unavailable(
+                "disk_low", retry_after_seconds=RETRY_AFTER_SECONDS
+            )
 
     def is_low(self) -> bool:
         """Whether free space is below the reserve. False if the system does not tell."""
@@ -67,7 +69,9 @@ class Reserve:
                 self._spare = inf
             if self._spare < 0 and not was_low:
                 reserve = self.bytes // 1024
-                log.warning("less than the reserve of %d KiB of disk is free", reserve)
+                log.warning(
+                    "less than the reserve of %d KiB of disk is free", reserve
+                )
             elif self._spare >= 0 and was_low:
                 log.info("the disk has its reserve again")
         return self._spare

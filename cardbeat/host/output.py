@@ -19,7 +19,9 @@ def printable(text: str) -> str:
     So no text can move the cursor, hide itself, or change its direction on a terminal.
     """
     return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape").decode("ascii")
         for character in text
     )
 
@@ -27,7 +29,10 @@ def printable(text: str) -> str:
 def table(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Lines of aligned columns, the names of the members first; invisible characters escaped."""
     lines = [[name.upper() for name in row] for row in rows[:1]]
-    lines += [[printable("-" if it is None else str(it)) for it in row.values()] for row in rows]
+    lines += [
+        [printable("-" if it is None else str(it)) for it in row.values()]
+        for row in rows
+    ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
 
@@ -58,7 +63,9 @@ def complain(sentence: str) -> None:
     """Print one line to stderr, if there is anything behind it."""
     if sys.stderr is not None:
         with suppress(OSError):
-            print(f"cardbeat: {printable(sentence)}", file=sys.stderr, flush=True)
+            print(
+                f"cardbeat: {printable(sentence)}", file=sys.stderr, flush=True
+            )
 
 
 def show_progress(done: int, total: int) -> None:
@@ -66,7 +73,12 @@ def show_progress(done: int, total: int) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
         bar = f"[{'#' * (BAR_WIDTH * done // total):{BAR_WIDTH}}] {done} of {total}"
         with suppress(OSError):
-            print(bar if done < total else " " * len(bar), end="\r", file=sys.stderr, flush=True)
+            print(
+                bar if done < total else " " * len(bar),
+                end="\r",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def let_go_of_output() -> None:

@@ -34,22 +34,31 @@ def prepare_folder(folder: Path, names: Iterable[str] = ()) -> None:
     try:
         make_folder(folder)
     except OSError as error:
-        raise StartupError(f"can't make the data folder {folder}: {error.strerror}") from None
+        raise StartupError(
+            f"can't make the data folder {folder}: {error.strerror}"
+        ) from None
     rights = rights_of_strangers(folder)
     if not rights:
         return
     mode = stat.S_IMODE(folder.stat().st_mode)
     told = f"others can write in the data folder {folder}"
     if mode & stat.S_ISVTX:
-        raise StartupError(f"{told}, which all users share; name another with --data")
+        raise StartupError(
+            f"{told}, which all users share; name another with --data"
+        )
     with contextlib.suppress(OSError):
         folder.chmod(mode & ~rights)
     if not rights_of_strangers(folder):
         log.warning("%s; that is taken from them now", told)
     elif _has_modes(folder):
-        raise StartupError(f"{told}; give it to this user, or name another with --data")
+        raise StartupError(
+            f"{told}; give it to this user, or name another with --data"
+        )
     else:
-        log.warning("%s, and its file system keeps that mode; mount it for this user alone", told)
+        log.warning(
+            "%s, and its file system keeps that mode; mount it for this user alone",
+            told,
+        )
 
 
 def make_folder(folder: Path) -> None:
@@ -68,7 +77,9 @@ def check_writable(folder: Path, names: Iterable[str] = ()) -> None:
         raise StartupError(f"can't write in the data folder {folder}: {must}")
     for path in (folder / name for name in names):
         if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
-            raise StartupError(f"can't use {path}: it must be writable for this user")
+            raise StartupError(
+                f"can't use {path}: it must be writable for this user"
+            )
 
 
 def rights_of_strangers(folder: Path) -> int:
@@ -82,14 +93,19 @@ def rights_of_strangers(folder: Path) -> int:
     if user is None or not os.path.isdir(folder):
         return 0
     found = folder.stat()
-    is_ours = found.st_gid in current_groups() or (user == 0 and found.st_mode & stat.S_ISGID)
+    is_ours = found.st_gid in current_groups() or (
+        user == 0 and found.st_mode & stat.S_ISGID
+    )
     rights = stat.S_IWOTH if is_ours else stat.S_IWOTH | stat.S_IWGRP
     return found.st_mode & rights
 
 
 def _has_modes(folder: Path) -> bool:
     """Whether a new file that is made with mode 600 has it."""
-    with contextlib.suppress(OSError), tempfile.NamedTemporaryFile(dir=folder) as file:
+    with (
+        contextlib.suppress(OSError),
+        tempfile.NamedTemporaryFile(dir=folder) as file,
+    ):
         return stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
     return True
 

@@ -12,7 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from cardbeat.host.system import LOCK_FLAGS, give_away, remove, replace, try_lock
+from cardbeat.host.system import (
+    LOCK_FLAGS,
+    give_away,
+    remove,
+    replace,
+    try_lock,
+)
 
 PREFIX = ".cardbeat-"
 LOCK = "lock"
@@ -45,10 +51,16 @@ def staging_folder(parent: Path) -> Iterator[Path]:
     import tempfile  # noqa: PLC0415 - the command `card` does without it
 
     remove_left_behind(parent)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent, ignore_cleanup_errors=True) as name:
-        descriptor = os.open(Path(name, LOCK), LOCK_FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
+    with tempfile.TemporaryDirectory(
+        prefix=PREFIX, dir=parent, ignore_cleanup_errors=True
+    ) as name:
+        descriptor = os.open(
+            Path(name, LOCK), LOCK_FLAGS | os.O_CREAT | os.O_EXCL, 0o600
+        )
         try:
-            with contextlib.suppress(OSError):  # of a file system without locks
+            with contextlib.suppress(
+                OSError
+            ):  # of a file system without locks
                 try_lock(descriptor)
                 os.write(descriptor, b"was locked")
             yield Path(name)
@@ -64,7 +76,9 @@ def remove_left_behind(parent: Path) -> None:
         with contextlib.suppress(OSError):
             descriptor = os.open(lock, LOCK_FLAGS)
             try:
-                is_left = os.fstat(descriptor).st_size > 0 and try_lock(descriptor)
+                is_left = os.fstat(descriptor).st_size > 0 and try_lock(
+                    descriptor
+                )
             finally:
                 os.close(descriptor)
             if is_left:

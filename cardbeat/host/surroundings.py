@@ -25,7 +25,9 @@ def require_pillow() -> None:
         # The server imports what draws after its first answer: its faults must be found here.
         from PIL import __version__, _imaging, _imagingft  # noqa: F401, PLC0415
     except ImportError as error:
-        raise StartupError(f"Pillow is missing or broken ({error}); {how}") from None
+        raise StartupError(
+            f"Pillow is missing or broken ({error}); {how}"
+        ) from None
     if tuple(map(int, __version__.split(".")[:2])) < OLDEST_PILLOW:
         found = f"Pillow {__version__} is too old, cardbeat needs 9.4 or newer"
         raise StartupError(f"{found}; {how}")
@@ -39,7 +41,9 @@ def trusts_some() -> bool:
         return True
     # Certificates in a folder are loaded when they are needed, so they are not counted above.
     folder = ssl.get_default_verify_paths().capath
-    return folder is not None and any(name.endswith(".0") for name in os.listdir(folder))
+    return folder is not None and any(
+        name.endswith(".0") for name in os.listdir(folder)
+    )
 
 
 def tell_manager(state: str) -> None:

@@ -102,7 +102,9 @@ def remove(path: Path | str) -> None:
 
 
 def _once_closed(act: Callable[[], None]) -> None:
-    give_up_at = time.monotonic() + (IN_USE_SECONDS if sys.platform == "win32" else 0)
+    give_up_at = time.monotonic() + (
+        IN_USE_SECONDS if sys.platform == "win32" else 0
+    )
     while True:
         try:
             return act()
@@ -176,7 +178,9 @@ def descriptor_limit(wanted: int) -> int:
     first if needed."""
     if sys.platform != "win32":
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        allowed = (
+            wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        )
         # macOS may report no limit and still have one, which is 10,240 where it is old.
         for asked in (10_240, allowed):
             if soft != resource.RLIM_INFINITY and soft < asked <= allowed:
@@ -202,7 +206,9 @@ def clients_and_senders() -> tuple[int, int]:
     return clients, senders
 
 
-def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:
+def on_stop_signals(
+    handler: Callable[[int, FrameType | None], None],
+) -> dict[signal.Signals, Any]:
     """Install a handler for all stop signals, and return the handlers before. In the main thread
     only.
 
@@ -222,7 +228,9 @@ def always_going() -> None:
 
 
 @contextlib.contextmanager
-def stop_signals_noted(outcome: str, *, at_once: bool = False) -> Iterator[RequireGoing]:
+def stop_signals_noted(
+    outcome: str, *, at_once: bool = False
+) -> Iterator[RequireGoing]:
     """Note stop signals instead of obeying them; the given function raises once there was one,
     naming the `outcome`.
 
@@ -238,7 +246,9 @@ def stop_signals_noted(outcome: str, *, at_once: bool = False) -> Iterator[Requi
 
     def require_going() -> None:
         if numbers:
-            raise StartupError(f"stopped by {signal.Signals(numbers[0]).name}; {outcome}")
+            raise StartupError(
+                f"stopped by {signal.Signals(numbers[0]).name}; {outcome}"
+            )
 
     before = on_stop_signals(note)
     try:
@@ -274,7 +284,9 @@ def wake_on_signals(sender: socket.socket | None) -> None:
     wait for sockets if it arrives just before the wait or in another thread, and on Windows never;
     the byte does.
     """
-    signal.set_wakeup_fd(-1 if sender is None else sender.fileno(), warn_on_full_buffer=False)
+    signal.set_wakeup_fd(
+        -1 if sender is None else sender.fileno(), warn_on_full_buffer=False
+    )
 
 
 def claim_port(listener: socket.socket) -> None:
@@ -294,18 +306,22 @@ def drop_untaken(connection: socket.socket, seconds: int) -> None:
     Without this the kernel keeps it for 340 s.
     """
     if sys.platform == "linux":
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * seconds)
+        connection.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * seconds
+        )
 
 
 if sys.platform == "win32":
 
-    def send_together(client: socket.socket, parts: Sequence[bytes | memoryview]) -> int:
+    def send_together(
+        client: socket.socket, parts: Sequence[bytes | memoryview]
+    ) -> int:
         return client.send(b"".join(parts))
 
 else:
-    send_together: Callable[[socket.socket, Sequence[bytes | memoryview]], int] = (
-        socket.socket.sendmsg
-    )
+    send_together: Callable[
+        [socket.socket, Sequence[bytes | memoryview]], int
+    ] = socket.socket.sendmsg
 """Sends several buffers in one call; returns the number of bytes that the system took. Raises
 `OSError`."""
 

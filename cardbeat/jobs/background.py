@@ -36,7 +36,9 @@ class BackgroundThread:
         self._woken = threading.Event()
         self.stopping = threading.Event()
         """Set by `stop`. Long work looks at it, and waits for it instead of sleeping."""
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=name, daemon=True
+        )
 
     def start(self) -> None:
         """Raises `StartupError` where the system grants no more threads."""
@@ -72,7 +74,11 @@ class BackgroundThread:
             log.exception("%s failed", self._thread.name)
         if seconds is None:
             seconds = self._seconds
-        return None if seconds is None else max(0, began + seconds - self._monotonic())
+        return (
+            None
+            if seconds is None
+            else max(0, began + seconds - self._monotonic())
+        )
 
 
 def start_thread(thread: threading.Thread) -> None:

@@ -26,7 +26,9 @@ class Workers:
         self._queue: FairQueue[Job] = FairQueue(running_each)
         self._is_stopping = False
         for _ in range(threads):
-            start_thread(threading.Thread(target=self._work, name=name, daemon=True))
+            start_thread(
+                threading.Thread(target=self._work, name=name, daemon=True)
+            )
 
     def submit(self, client: str, job: Job, key: str = "") -> None:
         """Have a job done for a client. Its jobs are served round robin by key."""

@@ -12,7 +12,9 @@ CHECKS = "checks"
 READ = "read"
 """The scope of the second value that a checks key may have, which reads and changes nothing."""
 
-_READS_ONLY = "This is a read-only key, which changes nothing; send the checks key."
+_READS_ONLY = (
+    "This is a read-only key, which changes nothing; send the checks key."
+)
 _NO_CARDS_KEY = (
     "This is a checks key, or one that reads checks; cards take a cards key, which POST /register"
     " issues when it is sent no body."
@@ -40,7 +42,11 @@ class Key(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Scope, tier, time of creation and, for a checks key, its e-mail address."""
-        value = {"scope": self.scope, "tier": self.tier, "created_at": utc_text(self.created_at)}
+        value = {
+            "scope": self.scope,
+            "tier": self.tier,
+            "created_at": utc_text(self.created_at),
+        }
         if self.email is not None:
             value["email"] = self.email
         return value
@@ -60,4 +66,6 @@ def require_scope(key: Key, scopes: Collection[str]) -> None:
         return
     if key.scope == CARDS:
         raise Refusal("wrong_scope")
-    raise Refusal("wrong_scope", _READS_ONLY if CHECKS in scopes else _NO_CARDS_KEY)
+    raise Refusal(
+        "wrong_scope", _READS_ONLY if CHECKS in scopes else _NO_CARDS_KEY
+    )

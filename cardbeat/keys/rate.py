@@ -25,7 +25,9 @@ class RateLimit:
     Limits are mappings from a name to its number per minute. Any thread may use this.
     """
 
-    def __init__(self, monotonic: Clock = time.monotonic, most_names: int = 50_000) -> None:
+    def __init__(
+        self, monotonic: Clock = time.monotonic, most_names: int = 50_000
+    ) -> None:
         """Past `most_names` the name unused for longest is forgotten, and starts from zero."""
         self._monotonic = monotonic
         self._most_names = most_names
@@ -39,7 +41,9 @@ class RateLimit:
             now = self._monotonic()
             free_at = {}
             for name, per_minute in limits.items():
-                free_at[name] = max(now, self._free_at.get(name, now)) + 60 / per_minute
+                free_at[name] = (
+                    max(now, self._free_at.get(name, now)) + 60 / per_minute
+                )
             wait_seconds = max(free_at.values(), default=now) - now - 60
             if wait_seconds > _ROUNDING_SECONDS:
                 return wait_seconds
@@ -54,4 +58,6 @@ class RateLimit:
         """Return how many of a minute's number are taken now."""
         with self._lock:
             taken_seconds = self._free_at.get(name, 0) - self._monotonic()
-        return max(0, math.ceil((taken_seconds - _ROUNDING_SECONDS) * per_minute / 60))
+        return max(
+            0, math.ceil((taken_seconds - _ROUNDING_SECONDS) * per_minute / 60)
+        )

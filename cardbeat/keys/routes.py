@@ -46,9 +46,18 @@ class KeyRoutes:
             Route("GET", "/key", self.read, guard=any_key),
             Route("DELETE", "/key", self.revoke, guard=checks_key),
             Route("POST", "/key/rotate", self.rotate, guard=checks_key),
-            Route("POST", "/key/read-only", self.issue_reader, guard=checks_key),
-            Route("DELETE", "/key/read-only", self.end_reader, guard=checks_key),
-            Route("POST", "/key/webhook-secret", self.renew_webhook_secret, guard=checks_key),
+            Route(
+                "POST", "/key/read-only", self.issue_reader, guard=checks_key
+            ),
+            Route(
+                "DELETE", "/key/read-only", self.end_reader, guard=checks_key
+            ),
+            Route(
+                "POST",
+                "/key/webhook-secret",
+                self.renew_webhook_secret,
+                guard=checks_key,
+            ),
         ]
 
     def register(self, request: Request) -> Response:
@@ -79,8 +88,15 @@ class KeyRoutes:
         shown: dict[str, Any] = {"prefix": key.prefix, **key.as_json()}
         if key.scope == CHECKS:
             shown["read_only_prefix"] = key.read_prefix
-        shown["limits"] = {**limits._asdict(), "test_alerts_per_hour": TESTS_AN_HOUR}
-        shown["usage"] = {"checks": checks, "renders": renders, "test_alerts": tests}
+        shown["limits"] = {
+            **limits._asdict(),
+            "test_alerts_per_hour": TESTS_AN_HOUR,
+        }
+        shown["usage"] = {
+            "checks": checks,
+            "renders": renders,
+            "test_alerts": tests,
+        }
         return Response.json(200, shown)
 
     def rotate(self, request: Request) -> Response:
@@ -111,7 +127,11 @@ class KeyRoutes:
 
 def valid_email(email: object) -> str:
     """Return the address as given. Raises `Invalid` for a value that is not an e-mail address."""
-    if isinstance(email, str) and len(email) <= MAX_EMAIL_LENGTH and _ADDRESS(email):
+    if (
+        isinstance(email, str)
+        and len(email) <= MAX_EMAIL_LENGTH
+        and _ADDRESS(email)
+    ):
         return email
     sentence = (
         f"Give email, an address of at most {MAX_EMAIL_LENGTH} characters: one @ with something on"

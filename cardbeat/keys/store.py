@@ -17,7 +17,14 @@ from cardbeat.clock import Clock
 from cardbeat.config import Tier
 from cardbeat.database import Database, Row
 from cardbeat.errors import Refusal, Unavailable
-from cardbeat.keys.key import CARDS, CHECKS, READ, IssuedKey, Key, require_scope
+from cardbeat.keys.key import (
+    CARDS,
+    CHECKS,
+    READ,
+    IssuedKey,
+    Key,
+    require_scope,
+)
 from cardbeat.web.message import Request
 
 CACHE_SECONDS = 1.0
@@ -97,7 +104,9 @@ class Keys:
             secret,
             int(self._clock()),
         )
-        row = self._database.create(lambda it: it.execute(sql, values).fetchone())
+        row = self._database.create(
+            lambda it: it.execute(sql, values).fetchone()
+        )
         return IssuedKey(self._key(row), value, secret)
 
     def rotate(self, key: Key) -> IssuedKey:
@@ -121,7 +130,8 @@ class Keys:
         """A new secret. For `OLD_SECRET_SECONDS` the one before it signs alerts too."""
         secret = new_webhook_secret()
         change = (
-            "old_webhook_secret = webhook_secret, old_webhook_secret_until = ?, webhook_secret = ?"
+            "old_webhook_secret = webhook_secret, "
+            "old_webhook_secret_until = ?, webhook_secret = ?"
         )
         until = int(self._clock()) + OLD_SECRET_SECONDS
         self._change_of(key, change, until, secret, stores=True)
@@ -152,7 +162,12 @@ class Keys:
             raise Refusal("key_unknown")
         key = self._key(row)
         if row["read_hash"] == digest:
-            key = key._replace(scope=READ, email=None, prefix=row["read_prefix"], read_prefix=None)
+            key = key._replace(
+                scope=READ,
+                email=None,
+                prefix=row["read_prefix"],
+                read_prefix=None,
+            )
         if key.used_at is None:
             self._note_first_use(key.id)
         with self._lock:
@@ -170,11 +185,18 @@ class Keys:
         with suppress(Unavailable):
             self._database.write(lambda it: it.execute(sql, values).rowcount)
 
-    def _change_of(self, key: Key, change: str, *values: Any, stores: bool = False) -> Row:
+    def _change_of(
+        self, key: Key, change: str, *values: Any, stores: bool = False
+    ) -> Row:
         """Change a key that was read before. Raises `Refusal` 401 if its value is another now."""
-        row = self._change(key.id, change, *values, prefix=key.prefix, stores=stores)
+        row = self._change(
+            key.id, change, *values, prefix=key.prefix, stores=stores
+        )
         if row is None:
-            raise Refusal("key_unknown", "This API key was rotated or revoked a moment ago.")
+            raise Refusal(
+                "key_unknown",
+                "This API key was rotated or revoked a moment ago.",
+            )
         return row
 
     def _change(
@@ -196,7 +218,9 @@ class Keys:
         write = self._database.create if stores else self._database.write
         try:
             row: Row | None = write(
-                lambda it: it.execute(sql, (*values, key_id, prefix)).fetchone()
+                lambda it: it.execute(
+                    sql, (*values, key_id, prefix)
+                ).fetchone()
             )
             return row
         finally:
@@ -214,7 +238,9 @@ class Keys:
     def _key(self, row: Row) -> Key:
         columns = {name: row[name] for name in Key._fields if name != "limits"}
         # The operator may no longer define its tier.
-        return Key(limits=self.tiers.get(row["tier"], self.tiers["free"]), **columns)
+        return Key(
+            limits=self.tiers.get(row["tier"], self.tiers["free"]), **columns
+        )
 
 
 class Bearer:
@@ -244,7 +270,10 @@ def _hash_in(request: Request) -> bytes:
     """The hash of the key's value. Raises `Refusal` 401 if the request has none."""
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
-        raise Refusal("key_missing", "Send the API key in a header: Authorization: Bearer sk_...")
+        raise Refusal(
+            "key_missing",
+            "Send the API key in a header: Authorization: Bearer sk_...",
+        )
     if not value.strip():
         raise Refusal("key_missing")
     return hash_of(value.strip())

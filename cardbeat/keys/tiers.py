@@ -34,8 +34,12 @@ def _tier(path: Path | None, name: str, table: Any, base: Tier) -> Tier:
     for member, value in table.items():
         if member not in _RANGES:
             known = ", ".join(_RANGES)
-            raise StartupError(f"{where}: there is no limit {member!r}; there are {known}")
+            raise StartupError(
+                f"{where}: there is no limit {member!r}; there are {known}"
+            )
         low, high = _RANGES[member]
         if type(value) is not int or not low <= value <= high:
-            raise StartupError(f"{where}: {member} must be an integer from {low} to {high}")
+            raise StartupError(
+                f"{where}: {member} must be an integer from {low} to {high}"
+            )
     return base._replace(**table)

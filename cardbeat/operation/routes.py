@@ -35,7 +35,21 @@ from cardbeat.web.router import Route
 
 FAMILIES: Final = json.loads(read_text("operation/metrics.json"))
 """The kind and the meaning of each family of samples, by endpoint."""
-BOUNDS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 10)
+BOUNDS: Final = (
+    0.0001,
+    0.0005,
+    0.001,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    5,
+    10,
+)
 """Of durations, in seconds."""
 DURATIONS: Final = "cardbeat_http_request_duration_seconds"
 MOST_CHECKS: Final = 100_000
@@ -52,7 +66,10 @@ class HealthRoutes:
     """
 
     def __init__(
-        self, database: Database, clock: Clock, sweep_is_healthy: Callable[[], bool]
+        self,
+        database: Database,
+        clock: Clock,
+        sweep_is_healthy: Callable[[], bool],
     ) -> None:
         self._database = database
         self._clock = clock
@@ -85,11 +102,17 @@ class Samples:
     def __init__(self, endpoint: str) -> None:
         self._lines: dict[str, list[str]] = {}
         for name, (kind, meaning) in FAMILIES[endpoint].items():
-            self._lines[name] = [f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n"]
+            self._lines[name] = [
+                f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n"
+            ]
 
-    def add(self, family: str, value: float, suffix: str = "", **labels: object) -> None:
+    def add(
+        self, family: str, value: float, suffix: str = "", **labels: object
+    ) -> None:
         """`add("a_total", 3, route="/")` adds the line `a_total{route="/"} 3`."""
-        pairs = ",".join([f"{name}={_quoted(str(text))}" for name, text in labels.items()])
+        pairs = ",".join(
+            [f"{name}={_quoted(str(text))}" for name, text in labels.items()]
+        )
         braces = f"{{{pairs}}}" if pairs else ""
         self._lines[family].append(f"{family}{suffix}{braces} {value}\n")
 
@@ -122,11 +145,15 @@ class Metrics:
         self._sweep = sweep
         self._shed = shed
         self._started_at = time.time()
-        self._requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+        self._requests: defaultdict[tuple[str, str, int], int] = defaultdict(
+            int
+        )
         """Answers by route, method and status."""
         self._seconds: defaultdict[str, float] = defaultdict(float)
         """What all answers of a route took."""
-        self._durations: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BOUNDS) + 1))
+        self._durations: defaultdict[str, list[int]] = defaultdict(
+            lambda: [0] * (len(BOUNDS) + 1)
+        )
         """Answers by the smallest of `BOUNDS` that they kept, for each route."""
         self._by_cache = {"HIT": 0, "MISS": 0}
         self._pings = {False: 0, True: 0}
@@ -143,19 +170,26 @@ class Metrics:
             self._durations[route][bisect_left(BOUNDS, seconds)] += 1
             if "X-Cache" in response.headers:
                 self._by_cache[response.headers["X-Cache"]] += 1
-            is_ping = route == "/ping/{id}" or request.params.get("signal") == "0"
+            is_ping = (
+                route == "/ping/{id}" or request.params.get("signal") == "0"
+            )
             if is_ping and response.status == 200:
                 self._pings[b'"recovered":true' in response.body] += 1
 
     def read(self, _request: Request) -> Response:
         samples = Samples("/metrics")
         self._write_answers(samples)
-        for suffix, value in (("_sum", self._cards.drawing_seconds), ("_count", self._cards.drawn)):
+        for suffix, value in (
+            ("_sum", self._cards.drawing_seconds),
+            ("_count", self._cards.drawn),
+        ):
             samples.add("cardbeat_card_render_duration_seconds", value, suffix)
         samples.add("cardbeat_connections_shed_total", self._shed())
         samples.add("cardbeat_store_bytes", self._store.bytes_stored)
         for outcome, count in self._delivery.totals().items():
-            samples.add("cardbeat_alert_attempts_total", count, outcome=outcome)
+            samples.add(
+                "cardbeat_alert_attempts_total", count, outcome=outcome
+            )
         # While the database can't be read, the other metrics matter most.
         with contextlib.suppress(Unavailable):
             for state, count in self._checks.totals().items():
@@ -163,18 +197,31 @@ class Metrics:
             due_seconds = self._delivery.oldest_due_seconds()
             samples.add("cardbeat_alert_oldest_due_seconds", due_seconds)
         samples.add("cardbeat_sweep_age_seconds", self._sweep.age_seconds())
-        samples.add("cardbeat_sweep_duration_seconds", self._sweep.last_duration_seconds or 0)
+        samples.add(
+            "cardbeat_sweep_duration_seconds",
+            self._sweep.last_duration_seconds or 0,
+        )
         samples.add("process_start_time_seconds", self._started_at)
         python = sys.version.split()[0]
         pillow = PIL.__version__
-        samples.add("cardbeat_build_info", 1, version=__version__, python=python, pillow=pillow)
+        samples.add(
+            "cardbeat_build_info",
+            1,
+            version=__version__,
+            python=python,
+            pillow=pillow,
+        )
         return samples.response()
 
     def _write_answers(self, samples: Samples) -> None:
         # Copies, because the loop may add to them while this thread reads.
-        for (route, method, status), count in sorted(self._requests.copy().items()):
+        for (route, method, status), count in sorted(
+            self._requests.copy().items()
+        ):
             family = "cardbeat_http_requests_total"
-            samples.add(family, count, route=route, method=method, status=status)
+            samples.add(
+                family, count, route=route, method=method, status=status
+            )
         for route, counts in sorted(self._durations.copy().items()):
             # The sample of a bound counts all answers that kept it.
             totals = list(accumulate(counts))
@@ -185,13 +232,17 @@ class Metrics:
         for cache, count in self._by_cache.items():
             samples.add("cardbeat_cards_total", count, cache=cache.lower())
         for recovered, count in self._pings.items():
-            samples.add("cardbeat_pings_total", count, recovered=str(recovered).lower())
+            samples.add(
+                "cardbeat_pings_total", count, recovered=str(recovered).lower()
+            )
 
 
 class CheckMetricsRoutes:
     """The handler of `/checks/metrics`. A key with more than `most_checks` is refused."""
 
-    def __init__(self, checks: Checks, keys: Keys, most_checks: int = MOST_CHECKS) -> None:
+    def __init__(
+        self, checks: Checks, keys: Keys, most_checks: int = MOST_CHECKS
+    ) -> None:
         self._checks = checks
         self._bearer = Bearer(keys, CHECKS, READ)
         self._most_checks = most_checks

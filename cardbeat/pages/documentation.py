@@ -19,7 +19,9 @@ TOUR = "tour"
 """The page whose commands start a server of their own."""
 TRIAL_URL = "http://127.0.0.1:8080"
 PUBLIC_URL = "https://cards.example.com"
-_ROW = re.compile(r"^\| (?:\*\*(.+)\*\*|\[(.+)\]\(([\w-]+)\.md\)) \|", re.MULTILINE)
+_ROW = re.compile(
+    r"^\| (?:\*\*(.+)\*\*|\[(.+)\]\(([\w-]+)\.md\)) \|", re.MULTILINE
+)
 """A row of the list of pages: the title of a group, or the title and the name of a page."""
 _TAG = re.compile(r"<[^>]*>")
 _NOT_IN_SLUG = re.compile(r"[^\w\- ]")
@@ -52,14 +54,18 @@ def page_of(name: str, base_url: str) -> bytes:
     sections = ""
     for level, slug, title in headings:
         if level < 4:
-            sections += f'<li class="level{level}"><a href="#{slug}">{title}</a></li>'
+            sections += (
+                f'<li class="level{level}"><a href="#{slug}">{title}</a></li>'
+            )
     pages = ""
     for group, title, page in listed:
         if group:
             pages += f'<li class="group">{group}</li>'
         else:
             mark = ' aria-current="page"' if page == name else ""
-            pages += f'<li><a href="{to_root}docs/{page}"{mark}>{title}</a></li>'
+            pages += (
+                f'<li><a href="{to_root}docs/{page}"{mark}>{title}</a></li>'
+            )
     filled = read_text("pages/docs/docs.html").format(
         root=to_root,
         home=to_root or "./",
@@ -107,7 +113,9 @@ class _Renderer(HTMLRenderer):
         self.sections.append((level, slug, text))
         if level == 1:
             return ""
-        return f'<h{level} id="{slug}"><a href="#{slug}">{text}</a></h{level}>\n'
+        return (
+            f'<h{level} id="{slug}"><a href="#{slug}">{text}</a></h{level}>\n'
+        )
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         return super().link(text, self._served(url), title)
@@ -132,7 +140,9 @@ class _Renderer(HTMLRenderer):
         self._cells = 0
         return f"<tr>\n{text}</tr>\n"
 
-    def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
+    def table_cell(
+        self, text: str, align: str | None = None, head: bool = False
+    ) -> str:
         if head:
             self._columns.append(_TAG.sub("", text))
             return f'<th role="columnheader" scope="col">{text}</th>\n'

@@ -22,7 +22,15 @@ TYPES = {
 TEXT = "text/plain; charset=utf-8"
 
 FOLDERS = {"files": "docs/files", "fonts": "fonts"}
-for _name in ("access", "builder", "dashboard", "docs", "editor", "looks", "shared"):
+for _name in (
+    "access",
+    "builder",
+    "dashboard",
+    "docs",
+    "editor",
+    "looks",
+    "shared",
+):
     FOLDERS[_name] = f"pages/{_name}"
 """The folder of the package for each folder under `/pages`."""
 PARTS = {"css", "js", "png", "svg", "woff2"}
@@ -42,7 +50,9 @@ PAGE_HEADERS = {
     "Cache-Control": "no-cache",
 }
 
-_ACCENT = '<p class="hint">This server draws in <code id="accent">{}</code>.</p>'
+_ACCENT = (
+    '<p class="hint">This server draws in <code id="accent">{}</code>.</p>'
+)
 
 
 class PageRoutes:
@@ -51,23 +61,39 @@ class PageRoutes:
     def __init__(self, base_url: str, accent: str | None = None) -> None:
         self._accent = accent
         url = json.dumps(base_url).encode()
-        described = read_bytes("openapi.json").replace(b'"http://127.0.0.1:8080"', url, 1)
-        self._description = Response(200, described, {"Content-Type": "application/json"})
+        described = read_bytes("openapi.json").replace(
+            b'"http://127.0.0.1:8080"', url, 1
+        )
+        self._description = Response(
+            200, described, {"Content-Type": "application/json"}
+        )
         self._doc = cache(partial(_doc, base_url))
 
     def routes(self) -> list[Route]:
         return [
             Route("GET", "/", partial(self.page, "builder"), in_loop=True),
-            Route("GET", "/dashboard", partial(self.page, "dashboard"), in_loop=True),
+            Route(
+                "GET",
+                "/dashboard",
+                partial(self.page, "dashboard"),
+                in_loop=True,
+            ),
             Route("GET", "/pages/{folder}/{name}", self.file, in_loop=True),
-            Route("GET", "/openapi.json", lambda _: self._description, in_loop=True),
+            Route(
+                "GET",
+                "/openapi.json",
+                lambda _: self._description,
+                in_loop=True,
+            ),
             # A thread makes a page of the documentation: that takes up to 0.1 s.
             Route("GET", "/docs", self.doc),
             Route("GET", "/docs/{page}", self.doc),
         ]
 
     def page(self, name: str, request: Request) -> Response:
-        return _unless_known(request, _file(f"pages/{name}/{name}.html", self._accent))
+        return _unless_known(
+            request, _file(f"pages/{name}/{name}.html", self._accent)
+        )
 
     def file(self, request: Request) -> Response:
         """A script, style, picture or font, or a file that the documentation links."""
@@ -79,7 +105,9 @@ class PageRoutes:
         return _unless_known(request, _file(f"{FOLDERS[folder]}/{name}"))
 
     def doc(self, request: Request) -> Response:
-        return _unless_known(request, self._doc(request.params.get("page", "")))
+        return _unless_known(
+            request, self._doc(request.params.get("page", ""))
+        )
 
 
 def _unless_known(request: Request, page: Response) -> Response:
@@ -104,10 +132,14 @@ def _file(path: str, accent: str | None = None) -> Response:
     except OSError:
         raise NotFound from None
     if accent:
-        body = body.replace(b"<!-- accent -->", _ACCENT.format(accent).encode())
+        body = body.replace(
+            b"<!-- accent -->", _ACCENT.format(accent).encode()
+        )
     return _page(body, TYPES.get(path.rpartition(".")[2], TEXT))
 
 
 def _page(body: bytes, media_type: str) -> Response:
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    return Response(200, body, {**PAGE_HEADERS, "Content-Type": media_type, "ETag": etag})
+    return Response(
+        200, body, {**PAGE_HEADERS, "Content-Type": media_type, "ETag": etag}
+    )

@@ -43,9 +43,12 @@ _LABELS: Final = {
 }
 """With what the standard has had since, but for three labels that no browser can read."""
 _CONTENT: Final = re.compile(
-    r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s;][^\s;]*))""", re.ASCII | re.IGNORECASE
+    r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s;][^\s;]*))""",
+    re.ASCII | re.IGNORECASE,
 )
-_XML: Final = re.compile(r"""<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)""", re.ASCII)
+_XML: Final = re.compile(
+    r"""<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)""", re.ASCII
+)
 
 
 def codec_of(raw: bytes) -> str:
@@ -80,7 +83,10 @@ def codec_of(raw: bytes) -> str:
 def codec_of_meta(values: Mapping[str, str]) -> str | None:
     """The codec that a `meta` with these attributes declares."""
     label = values.get("charset")
-    if label is None and values.get("http-equiv", "").lower() == "content-type":
+    if (
+        label is None
+        and values.get("http-equiv", "").lower() == "content-type"
+    ):
         found = _CONTENT.search(values.get("content", ""))
         label = found[found.lastindex or 0] if found else None
     return _codec_of(label or "")
@@ -108,4 +114,8 @@ def _errors(codec: str) -> str:
     """What lets a codec of Python read any bytes, and write most of them as they were."""
     if codec.startswith("utf-16"):
         return "surrogatepass"
-    return "replace" if codec.startswith(("hz", "iso2022", "iso-2022")) else "surrogateescape"
+    return (
+        "replace"
+        if codec.startswith(("hz", "iso2022", "iso-2022"))
+        else "surrogateescape"
+    )

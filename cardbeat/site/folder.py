@@ -54,7 +54,11 @@ class Folder:
         place = self.path / output
         place.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(place) as file:
-            file.write(seal(self._name_of(card), drawing.png, drawing.missing_glyphs).png)
+            file.write(
+                seal(
+                    self._name_of(card), drawing.png, drawing.missing_glyphs
+                ).png
+            )
 
     def unused(self, used: Iterable[str]) -> list[str]:
         """The cards in the folder that are not used now."""
@@ -62,7 +66,11 @@ class Folder:
         found: list[str] = []
         for path in self.path.rglob("*"):
             output = path.relative_to(self.path).as_posix()
-            if path.suffix.lower() == ".png" and same_file(output) not in names and _is_card(path):
+            if (
+                path.suffix.lower() == ".png"
+                and same_file(output) not in names
+                and _is_card(path)
+            ):
                 found.append(output)
         return sorted(found)
 

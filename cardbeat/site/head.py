@@ -21,9 +21,13 @@ _TAGS: Final = """\
 <meta name="twitter:image:alt" content="{alt}">"""
 _TITLE: Final = '<meta property="og:title" content="{alt}">'
 _URL: Final = '<meta property="og:url" content="{url}">'
-_IN_HEAD: Final = "! html head base title meta link script style noframes".split()
+_IN_HEAD: Final = (
+    "! html head base title meta link script style noframes".split()
+)
 """Not `template` and `noscript`, which end the head for the parsers of some networks."""
-_XHTML: Final = re.compile(r"<\?xml|<!doctype[^>]*xhtml|<html[^>]*xmlns", re.IGNORECASE)
+_XHTML: Final = re.compile(
+    r"<\?xml|<!doctype[^>]*xhtml|<html[^>]*xmlns", re.IGNORECASE
+)
 
 
 def image_tags(url: str, title: str) -> list[str]:
@@ -31,7 +35,9 @@ def image_tags(url: str, title: str) -> list[str]:
     return _TAGS.format(url=_escaped(url), alt=_escaped(title)).split("\n")
 
 
-def with_tags(raw: bytes, url: str, title: str) -> tuple[bytes, BuiltPage] | None:
+def with_tags(
+    raw: bytes, url: str, title: str
+) -> tuple[bytes, BuiltPage] | None:
     """A page that names its image, early in its head, and what it says then.
 
     All other bytes are as before; a page that has an image is returned as it is. None if there is
@@ -88,7 +94,11 @@ def warnings_of(page: BuiltPage, *, names_card: bool) -> Iterator[str]:
         yield "empty_image"
     if not all(map(_is_whole_url, filter(None, images))):
         yield "relative_image"
-    cards = [content.lower() for name, content in page.metas if name == "twitter:card"]
+    cards = [
+        content.lower()
+        for name, content in page.metas
+        if name == "twitter:card"
+    ]
     is_large = cards[:1] == ["summary_large_image"]
     if len(set(cards)) > 1 or (names_card and cards and not is_large):
         yield "twitter_card"
@@ -102,4 +112,6 @@ def _is_whole_url(url: str) -> bool:
 
 def _escaped(text: str) -> str:
     """A text as the value of an attribute in double quotes, on one line."""
-    return re.sub(r"\s+", " ", html.escape(text, quote=False).replace('"', "&quot;"))
+    return re.sub(
+        r"\s+", " ", html.escape(text, quote=False).replace('"', "&quot;")
+    )

@@ -33,7 +33,9 @@ def problem_of(output: str) -> str:
 
 def same_file(output: str) -> str:
     """One text for all paths that are the same file on some system."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", output).casefold())
+    return unicodedata.normalize(
+        "NFC", unicodedata.normalize("NFC", output).casefold()
+    )
 
 
 def card_names(pages: Iterable[str]) -> dict[str, str]:
@@ -44,12 +46,20 @@ def card_names(pages: Iterable[str]) -> dict[str, str]:
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
-    for page in sorted(pages, key=lambda page: (not _INDEX.fullmatch(page), page)):
+    for page in sorted(
+        pages, key=lambda page: (not _INDEX.fullmatch(page), page)
+    ):
         index = _INDEX.fullmatch(page)
         plain = index[1] if index else page.rpartition(".")[0]
-        digest = hashlib.sha256(page.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        digest = hashlib.sha256(
+            page.encode("utf-8", "surrogateescape")
+        ).hexdigest()[:12]
         readable = re.sub("[^A-Za-z0-9]+", "-", plain)[:40].strip("-")
-        for name in (f"{plain}.png", f"{page}.png", f"{readable}-{digest}.png"):
+        for name in (
+            f"{plain}.png",
+            f"{page}.png",
+            f"{readable}-{digest}.png",
+        ):
             if not problem_of(name) and same_file(name) not in taken:
                 names[page] = name
                 taken.add(same_file(name))
@@ -72,14 +82,18 @@ def without_site_name(pages: Mapping[str, tuple[str, str]]) -> dict[str, str]:
         groups.setdefault(("site", ""), []).append(title)
         groups.setdefault(("language", language.lower()), []).append(title)
         if name != "index.html":
-            groups.setdefault(("folder", folder if slash else ""), []).append(title)
+            groups.setdefault(("folder", folder if slash else ""), []).append(
+                title
+            )
     names: set[str] = set()
     for titles in groups.values():
         counts = Counter(chain.from_iterable(map(_parts_of, titles)))
         for part, count in counts.items():
             if count > 1 and count >= _SHARE * len(titles):
                 names.add(part)
-    return {page: _shortened(title, names) for page, (title, _) in pages.items()}
+    return {
+        page: _shortened(title, names) for page, (title, _) in pages.items()
+    }
 
 
 def _parts_of(title: str) -> list[str]:
@@ -88,8 +102,14 @@ def _parts_of(title: str) -> list[str]:
     `A - B: C` has ` - B: C`, `A - B: ` and `A - `.
     """
     end = title[-_LONGEST_NAME:]
-    ends = [end[sign.start() :] for sign in _SIGN.finditer(end) if sign[0][0].isspace()]
-    beginnings = [title[: sign.end()] for sign in _SIGN.finditer(title[:_LONGEST_NAME])]
+    ends = [
+        end[sign.start() :]
+        for sign in _SIGN.finditer(end)
+        if sign[0][0].isspace()
+    ]
+    beginnings = [
+        title[: sign.end()] for sign in _SIGN.finditer(title[:_LONGEST_NAME])
+    ]
     return ends + beginnings[::-1]
 
 

@@ -65,11 +65,19 @@ def read_page(raw: bytes) -> BuiltPage:
             page.name = text_of(tag.text)
         elif tag.name == "noscript":
             # Text to browsers, but not to networks.
-            images = [meta for meta in _metas_of(tags_of(tag.text)) if meta[0] in _IMAGES]
+            images = [
+                meta
+                for meta in _metas_of(tags_of(tag.text))
+                if meta[0] in _IMAGES
+            ]
             page.metas.extend(images)
         else:
             _take(page, tag)
-            if not image_end and page.metas and page.metas[-1][0] == _IMAGES[0]:
+            if (
+                not image_end
+                and page.metas
+                and page.metas[-1][0] == _IMAGES[0]
+            ):
                 image_end = tag.end
     page.image_end = byte_of(raw, text, image_end, page.codec) or 0
     return page
@@ -84,7 +92,9 @@ def _take(page: BuiltPage, tag: Tag) -> None:
             if is_refresh and _REDIRECT.match(values.get("content", "")):
                 page.is_redirect = True
         case "html":
-            page.lang = page.lang or values.get("lang") or values.get("xml:lang", "")
+            page.lang = (
+                page.lang or values.get("lang") or values.get("xml:lang", "")
+            )
         case "link" if "canonical" in values.get("rel", "").lower().split():
             page.canonical = page.canonical or values.get("href", "")
 
@@ -96,5 +106,7 @@ def _metas_of(tags: Iterable[Tag]) -> list[tuple[str, str]]:
         if tag.name == "meta":
             values = attributes_of(tag)
             names = f"{values.get('property', '')} {values.get('name', '')}".lower()
-            found.extend((name, values.get("content", "")) for name in names.split())
+            found.extend(
+                (name, values.get("content", "")) for name in names.split()
+            )
     return found

@@ -12,7 +12,12 @@ from cardbeat.errors import Invalid
 from cardbeat.host.staging import written_whole
 from cardbeat.host.system import READ_FLAGS
 from cardbeat.site.head import with_tags
-from cardbeat.site.names import card_names, problem_of, same_file, without_site_name
+from cardbeat.site.names import (
+    card_names,
+    problem_of,
+    same_file,
+    without_site_name,
+)
 from cardbeat.site.page import BuiltPage, read_page
 
 LINE_BYTES: Final = 64 * 1024
@@ -34,7 +39,9 @@ class Source:
     problems: list[str] = field(default_factory=list)
 
 
-def read_folder(folder: Path, left_out: Path, usual: Mapping[str, str]) -> Source:
+def read_folder(
+    folder: Path, left_out: Path, usual: Mapping[str, str]
+) -> Source:
     """The cards of the pages in a folder, with `usual` values for what pages don't say.
 
     Links, hidden files and folders, and the folder `left_out` are not read.
@@ -53,7 +60,9 @@ def read_folder(folder: Path, left_out: Path, usual: Mapping[str, str]) -> Sourc
             pages[name] = page
     if not found.pages and not found.problems:
         found.problems.append(f"there is no HTML page in {folder}")
-    titles = without_site_name({name: (page.name, page.lang) for name, page in pages.items()})
+    titles = without_site_name(
+        {name: (page.name, page.lang) for name, page in pages.items()}
+    )
     for name, output in card_names(pages).items():
         try:
             fields = _fields_of_page(pages[name], titles[name])
@@ -100,7 +109,9 @@ def _fields_of_page(page: BuiltPage, name: str) -> dict[str, str]:
     }
 
 
-def _pages_in(folder: Path, left_out: Path, problems: list[str]) -> Iterator[Path]:
+def _pages_in(
+    folder: Path, left_out: Path, problems: list[str]
+) -> Iterator[Path]:
     """The HTML files below a folder, in order."""
     try:
         paths = sorted(folder.iterdir())
@@ -134,7 +145,9 @@ def read_lines(file: BinaryIO, usual: Mapping[str, str]) -> Source:
                 raise ValueError(f"the output {output:.200} {problem}")
             first = lines.setdefault(same_file(output), number)
             if first != number:
-                raise ValueError(f"the output {output} is that of line {first} too")
+                raise ValueError(
+                    f"the output {output} is that of line {first} too"
+                )
             found.cards[output] = card_from({**usual, **fields})
         except (ValueError, Invalid) as error:
             found.problems.append(f"{file.name}, line {number}: {error}")
@@ -146,13 +159,21 @@ def read_lines(file: BinaryIO, usual: Mapping[str, str]) -> Source:
 def _fields_of_line(line: bytes) -> dict[str, str]:
     """The fields of one line. Raises `ValueError` with a sentence."""
     try:
-        read = json.loads(line.decode("utf-8-sig")) if len(line) <= LINE_BYTES else None
+        read = (
+            json.loads(line.decode("utf-8-sig"))
+            if len(line) <= LINE_BYTES
+            else None
+        )
     except (ValueError, RecursionError):
         read = None
     if not isinstance(read, dict):
-        raise ValueError(f"this is not a JSON object of at most {LINE_BYTES} bytes")
+        raise ValueError(
+            f"this is not a JSON object of at most {LINE_BYTES} bytes"
+        )
     # Other fields are ignored, as other parameters of `/og` are.
-    fields = {name: read[name] for name in (*Card._fields, "output") if name in read}
+    fields = {
+        name: read[name] for name in (*Card._fields, "output") if name in read
+    }
     for name, value in fields.items():
         if not isinstance(value, str):
             raise ValueError(f"the field {name} must be a text")

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-_WITH_TEXT: Final = "title textarea script style xmp iframe noembed noframes noscript".split()
+_WITH_TEXT: Final = (
+    "title textarea script style xmp iframe noembed noframes noscript".split()
+)
 """Elements whose content is text. `noscript` is one where scripts run."""
 _FLAGS: Final = re.ASCII | re.DOTALL | re.IGNORECASE
 _NAME: Final = r"[a-z][^\s/>]*+"
@@ -18,7 +20,8 @@ _NAME: Final = r"[a-z][^\s/>]*+"
 # Groups are not possessive: Python 3.11.2, that of Debian 12, reads such wrongly (gh-106052).
 _REST: Final = r"""(?:[^=>]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])))*"""
 _ATTRIBUTE: Final = re.compile(
-    r"""([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>][^\s>]*+)))?""", _FLAGS
+    r"""([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>][^\s>]*+)))?""",
+    _FLAGS,
 )
 _BEGIN: Final = re.compile("<[a-z/!?]", _FLAGS)
 _TAG: Final = re.compile(
@@ -26,8 +29,12 @@ _TAG: Final = re.compile(
     r"|!--(?:-?>|.*?(?:--!?>|\Z))|(?:[!?]|/(?![a-z]))[^>]*+(?:>|\Z))",
     _FLAGS,
 )
-_TOLD: Final = "|".join(["html", "head", "base", "meta", "link", "template", "svg", *_WITH_TEXT])
-_UNTOLD: Final = re.compile(rf"(?:[^<]*+</?(?!(?:{_TOLD})[\s/>]){_NAME}{_REST}>){{1,999}}", _FLAGS)
+_TOLD: Final = "|".join(
+    ["html", "head", "base", "meta", "link", "template", "svg", *_WITH_TEXT]
+)
+_UNTOLD: Final = re.compile(
+    rf"(?:[^<]*+</?(?!(?:{_TOLD})[\s/>]){_NAME}{_REST}>){{1,999}}", _FLAGS
+)
 _NO_REFERENCE: Final = re.compile("&(?=[a-z0-9]+=|#x?[0-9a-f]{10})", _FLAGS)
 """`&copy=` in a URL, and a number that is no character's."""
 _NO_LETTER: Final = re.compile("[\ud800-\udfff]")
@@ -64,11 +71,19 @@ def tags_of(page: str) -> Iterator[Tag]:
         is_closed = attributes.endswith("/")
         text_end = at = found.end()
         if name in _WITH_TEXT and not (open_svgs and is_closed):
-            end_tag = re.compile(rf"</{name}(?=[\s/>])[^>]*+>", _FLAGS).search(page, at)
+            end_tag = re.compile(rf"</{name}(?=[\s/>])[^>]*+>", _FLAGS).search(
+                page, at
+            )
             text_end = end_tag.start() if end_tag else len(page)
             at = end_tag.end() if end_tag else len(page)
         if not (open_svgs and name == "title"):
-            yield Tag(name, attributes, page[found.end() : text_end], found.start(), at)
+            yield Tag(
+                name,
+                attributes,
+                page[found.end() : text_end],
+                found.start(),
+                at,
+            )
         if name == "svg" and not is_closed:
             open_svgs += 1
         elif name == "/svg" and open_svgs:
@@ -86,4 +101,6 @@ def attributes_of(tag: Tag) -> dict[str, str]:
 def text_of(source: str) -> str:
     """A text on one line, with its references read. What is no letter becomes U+FFFD."""
     text = html.unescape(_NO_REFERENCE.sub("&amp;", source))
-    return _NO_LETTER.sub("\ufffd", re.sub("[ \t\n\r\f]+", " ", text)).strip(" ")
+    return _NO_LETTER.sub("\ufffd", re.sub("[ \t\n\r\f]+", " ", text)).strip(
+        " "
+    )

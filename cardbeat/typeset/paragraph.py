@@ -97,7 +97,9 @@ class Paragraph:
         self.is_serif = serif and all(map(_has_serifs, chosen))
         if serif and not self.is_serif:
             chosen = fonts.choose(text, language)
-        levels = bidi.levels("".join(glyphs.grapheme[0] for glyphs in chosen), self.rtl)
+        levels = bidi.levels(
+            "".join(glyphs.grapheme[0] for glyphs in chosen), self.rtl
+        )
         self._runs = _affordable(_runs_of(chosen[:MOST_GRAPHEMES], levels))
         length = sum(len(run.texts) for run in self._runs)
         self.is_truncated = length < len(chosen)
@@ -121,14 +123,18 @@ class Paragraph:
         if not self.has_compounds:
             least = Break.GOOD
         if (least, longest_em) not in self._words:
-            self._words[least, longest_em] = Words(self._divided(least, longest_em))
+            self._words[least, longest_em] = Words(
+                self._divided(least, longest_em)
+            )
         return self._words[least, longest_em]
 
     def width_em(self, start: int, end: int) -> float:
         """The width of graphemes `start` to `end`."""
         return self._ends_em[end] - self._ends_em[start]
 
-    def line(self, start: int, end: int, size_px: int, *, ellipsis: bool = False) -> TextLine:
+    def line(
+        self, start: int, end: int, size_px: int, *, ellipsis: bool = False
+    ) -> TextLine:
         """The drawn line of graphemes `start` to `end`, without spaces at its end."""
         end = self._without_spaces(start, end)
         glyphs = self._glyphs[start:end]
@@ -148,9 +154,14 @@ class Paragraph:
 
         That is the end of a word, without a comma or an opening bracket, unless 40 % would be lost.
         """
-        fitting = bisect_right(self._ends_em, self._ends_em[start] + width_em) - 1
+        fitting = (
+            bisect_right(self._ends_em, self._ends_em[start] + width_em) - 1
+        )
         end = fitting
-        while start < end < len(self.graphemes) and self._breaks[end] < Break.ALLOWED:
+        while (
+            start < end < len(self.graphemes)
+            and self._breaks[end] < Break.ALLOWED
+        ):
             end -= 1
         if end - start < _LEAST_KEPT * (fitting - start):
             end = fitting
@@ -174,7 +185,9 @@ class Paragraph:
             sample = ZWNJ.join(map("".join, runs))
             full_em, ascent_em, descent_em = face.extent(sample, bool(side))
             self.ascent_em = min(_TALLEST_EM, max(self.ascent_em, ascent_em))
-            self.descent_em = min(_DEEPEST_EM, max(self.descent_em, descent_em))
+            self.descent_em = min(
+                _DEEPEST_EM, max(self.descent_em, descent_em)
+            )
             texts = list(chain.from_iterable(runs))
             alone_em = {text: face.advance_em(text) for text in set(texts)}
             sum_em = sum(map(alone_em.__getitem__, texts))
@@ -182,25 +195,43 @@ class Paragraph:
             for text, width_em in alone_em.items():
                 widths_em[font, side, text] = width_em * stretch
         pairs = zip(self._glyphs, self._levels, strict=True)
-        return [widths_em[one.font, level % 2, one.text] for one, level in pairs]
+        return [
+            widths_em[one.font, level % 2, one.text] for one, level in pairs
+        ]
 
     def _divided(self, least: Break, longest_em: float) -> list[Word]:
         found = []
         for start, end in self._spans(least, 0, len(self.graphemes)):
             stop = self._without_spaces(start, end)
             fits = self.width_em(start, stop) <= longest_em
-            spans = [(start, end)] if fits else self._spans(Break.INSIDE, start, end)
+            spans = (
+                [(start, end)]
+                if fits
+                else self._spans(Break.INSIDE, start, end)
+            )
             found += [self._word(*span) for span in spans]
         return found
 
-    def _spans(self, least: Break, start: int, end: int) -> list[tuple[int, int]]:
-        places = [place for place in range(start + 1, end) if self._breaks[place] >= least]
+    def _spans(
+        self, least: Break, start: int, end: int
+    ) -> list[tuple[int, int]]:
+        places = [
+            place
+            for place in range(start + 1, end)
+            if self._breaks[place] >= least
+        ]
         return list(pairwise([start, *places, end]))
 
     def _word(self, start: int, end: int) -> Word:
         stop = self._without_spaces(start, end)
         cost = self._cost(start, stop, end)
-        return Word(start, end, self.width_em(start, stop), self.width_em(start, end), cost)
+        return Word(
+            start,
+            end,
+            self.width_em(start, stop),
+            self.width_em(start, end),
+            cost,
+        )
 
     def _without_spaces(self, start: int, end: int) -> int:
         while end > start and self.graphemes[end - 1] in _SPACES:
@@ -212,7 +243,9 @@ class Paragraph:
         if end >= len(self.graphemes) or stop == start:
             return 0.0
         word = "".join(self.graphemes[start:stop]).lstrip(_OPENING)
-        if self.graphemes[end] in _DASHES and self.graphemes[end + 1 : end + 2] == [" "]:
+        if self.graphemes[end] in _DASHES and self.graphemes[
+            end + 1 : end + 2
+        ] == [" "]:
             return _DASH_COST
         if self._breaks[end] < Break.GOOD:
             return _INSIDE_COST
@@ -222,7 +255,9 @@ class Paragraph:
             return _PAUSE_COST
         return _COMMA_COST if word.endswith(_COMMAS) else 0.0
 
-    def _drawn(self, text: str, runs: Sequence[Run], width_px: int, size_px: int) -> TextLine:
+    def _drawn(
+        self, text: str, runs: Sequence[Run], width_px: int, size_px: int
+    ) -> TextLine:
         """A line of runs from left to right."""
         above = ceil(self.ascent_em * size_px)
         below = ceil(self.descent_em * size_px)
@@ -245,7 +280,9 @@ class Paragraph:
         return _line_of(text, image, above, emoji)
 
 
-def _line_of(text: str, image: Image.Image, above: int, emoji: Sequence[Emoji]) -> TextLine:
+def _line_of(
+    text: str, image: Image.Image, above: int, emoji: Sequence[Emoji]
+) -> TextLine:
     """The line in an image whose baseline is `above` below its top, without what is empty."""
     marked = image
     if emoji:
@@ -256,17 +293,23 @@ def _line_of(text: str, image: Image.Image, above: int, emoji: Sequence[Emoji]) 
         marked.paste(255, (one.x, top, one.x + width, top + height))
     box = marked.getbbox() or (0, 0, 1, 1)
     moved = tuple(one._replace(x=one.x - box[0]) for one in emoji)
-    return TextLine(text, box[2] - box[0], image.crop(box), box[1] - above, moved)
+    return TextLine(
+        text, box[2] - box[0], image.crop(box), box[1] - above, moved
+    )
 
 
-def _emoji_of(font: ImageFont.FreeTypeFont, text: str, x: float) -> list[Emoji]:
+def _emoji_of(
+    font: ImageFont.FreeTypeFont, text: str, x: float
+) -> list[Emoji]:
     """Each emoji of a run that begins at `x`, drawn."""
     found = []
     for drawn in text:
         left, top, right, bottom = map(int, font.getbbox(drawn, anchor="ls"))
         picture = Image.new("RGBA", (right - left, bottom - top))
         draw = ImageDraw.Draw(picture)
-        draw.text((-left, -top), drawn, font=font, anchor="ls", embedded_color=True)
+        draw.text(
+            (-left, -top), drawn, font=font, anchor="ls", embedded_color=True
+        )
         found.append(Emoji(drawn, picture, round(x) + left, top))
         x += font.getlength(drawn)
     return found
@@ -275,7 +318,11 @@ def _emoji_of(font: ImageFont.FreeTypeFont, text: str, x: float) -> list[Emoji]:
 def _hangs(grapheme: str) -> bool:
     """Whether it looks wrong before an ellipsis: a space, a comma, a dash, an opening bracket."""
     kind = category(grapheme[0])
-    return kind[0] in "ZP" and kind not in ("Pe", "Pf") and grapheme[0] not in "!?%'\"*…"
+    return (
+        kind[0] in "ZP"
+        and kind not in ("Pe", "Pf")
+        and grapheme[0] not in "!?%'\"*…"
+    )
 
 
 def _has_serifs(glyphs: Glyphs) -> bool:

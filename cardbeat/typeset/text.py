@@ -92,7 +92,9 @@ def fit(
     return drawn(paragraph, plan, style, width_px)
 
 
-def planned(paragraph: Paragraph, style: Style, width_px: int, height_px: float = inf) -> LinePlan:
+def planned(
+    paragraph: Paragraph, style: Style, width_px: int, height_px: float = inf
+) -> LinePlan:
     """The best lines of a paragraph in a box.
 
     Lines end inside a word only where it is wider than the box at the smallest size.
@@ -110,7 +112,9 @@ def planned(paragraph: Paragraph, style: Style, width_px: int, height_px: float 
     return plan or setting.cut()
 
 
-def drawn(paragraph: Paragraph, plan: LinePlan, style: Style, width_px: int) -> Block:
+def drawn(
+    paragraph: Paragraph, plan: LinePlan, style: Style, width_px: int
+) -> Block:
     """The lines of a plan, drawn. They get smaller if one is wider than was planned."""
     lines = _lines(paragraph, plan)
     while (widest_px := _widest_px(lines)) > width_px and plan.size_px > 1:
@@ -132,7 +136,10 @@ def drawn(paragraph: Paragraph, plan: LinePlan, style: Style, width_px: int) -> 
 def height_px(paragraph: Paragraph, plan: LinePlan, style: Style) -> int:
     """The height of a plan's lines."""
     lines = len(plan.spans)
-    return ceil(_height_em(paragraph, style.leading, lines) * plan.size_px) + lines
+    return (
+        ceil(_height_em(paragraph, style.leading, lines) * plan.size_px)
+        + lines
+    )
 
 
 def _is_large(plan: LinePlan | None, size_px: int) -> bool:
@@ -142,7 +149,9 @@ def _is_large(plan: LinePlan | None, size_px: int) -> bool:
 def _lines(paragraph: Paragraph, plan: LinePlan) -> list[TextLine]:
     lines = [paragraph.line(*span, plan.size_px) for span in plan.spans]
     if plan.is_cut:
-        lines[-1] = paragraph.line(*plan.spans[-1], plan.size_px, ellipsis=True)
+        lines[-1] = paragraph.line(
+            *plan.spans[-1], plan.size_px, ellipsis=True
+        )
     return lines
 
 
@@ -156,7 +165,9 @@ def _first_em(paragraph: Paragraph, leading: float) -> float:
 
 
 def _line_em(paragraph: Paragraph, leading: float) -> float:
-    return max(leading, paragraph.ascent_em + paragraph.descent_em + _LEAST_GAP_EM)
+    return max(
+        leading, paragraph.ascent_em + paragraph.descent_em + _LEAST_GAP_EM
+    )
 
 
 def _height_em(paragraph: Paragraph, leading: float, lines: int) -> float:
@@ -168,16 +179,26 @@ def _height_em(paragraph: Paragraph, leading: float, lines: int) -> float:
 class _Setting:
     """One paragraph and one box."""
 
-    def __init__(self, paragraph: Paragraph, style: Style, width_px: int, height_px: float) -> None:
+    def __init__(
+        self,
+        paragraph: Paragraph,
+        style: Style,
+        width_px: int,
+        height_px: float,
+    ) -> None:
         self._paragraph = paragraph
         self._style = style
         self._width_px = width_px * _SPARE
         self._longest_em = self._width_px / style.smallest_px
-        self.is_too_small = paragraph.total_em > style.max_lines * self._longest_em
+        self.is_too_small = (
+            paragraph.total_em > style.max_lines * self._longest_em
+        )
         self._largest_px = []
         for lines in range(1, style.max_lines + 1):
             spare_px = height_px - _ROUNDED_PX - lines
-            by_height_px = spare_px / _height_em(paragraph, style.leading, lines)
+            by_height_px = spare_px / _height_em(
+                paragraph, style.leading, lines
+            )
             self._largest_px.append(min(style.largest_px, by_height_px))
         """The largest size of one line, of two, and so on, by the height of the box."""
 
@@ -189,8 +210,12 @@ class _Setting:
         """
         words = self._paragraph.words(least, self._longest_em)
         sizes = list(self._sizes())
-        largest = next(filter(None, (self._set(words, size_px) for size_px in sizes)), [])
-        least_px = _LEAST_SIZE * max((size_px for size_px, _ in largest), default=inf)
+        largest = next(
+            filter(None, (self._set(words, size_px) for size_px in sizes)), []
+        )
+        least_px = _LEAST_SIZE * max(
+            (size_px for size_px, _ in largest), default=inf
+        )
         found = []
         # Smaller sizes first: their lines are those of larger ones too if they fit.
         for tried_px in reversed(sizes):
@@ -199,13 +224,17 @@ class _Setting:
         if not found:
             return None
         largest_px, _ = max(found)
-        size_px, lines = min(found, key=lambda one: _cost(one[1].cost, one[0] / largest_px))
+        size_px, lines = min(
+            found, key=lambda one: _cost(one[1].cost, one[0] / largest_px)
+        )
         return LinePlan(lines.spans, int(size_px))
 
     def cut(self) -> LinePlan:
         """As much as fits at the smallest size, with an ellipsis."""
         size_px = self._style.smallest_px
-        most = max(1, sum(largest_px >= size_px for largest_px in self._largest_px))
+        most = max(
+            1, sum(largest_px >= size_px for largest_px in self._largest_px)
+        )
         words = self._paragraph.words(Break.ALLOWED, self._longest_em)
         spans = words.wrapped(self._longest_em)[:most]
         start, _ = spans.pop()

@@ -44,7 +44,9 @@ class Words:
 
     def __init__(self, words: Sequence[Word]) -> None:
         self._words = words
-        self._lefts = list(accumulate((word.full_em for word in words), initial=0.0))
+        self._lefts = list(
+            accumulate((word.full_em for word in words), initial=0.0)
+        )
         """Where each word begins if all stand on one line, and where the last ends."""
         spaces = [word.full_em - word.ink_em for word in words]
         self._rights = [0.0, *map(sub, self._lefts[1:], spaces)]
@@ -60,7 +62,9 @@ class Words:
         end = 0
         while end < len(self._words):
             start = end
-            fitting = bisect_right(self._rights, self._lefts[start] + width_em) - 1
+            fitting = (
+                bisect_right(self._rights, self._lefts[start] + width_em) - 1
+            )
             end = max(fitting, start + 1)
             spans.append(self._span(start, end))
         return spans
@@ -76,7 +80,9 @@ class Words:
             return None
         found = self._found.setdefault(count, [])
         for greater_em, lines in found:
-            if width_em <= greater_em and (not lines or lines.width_em <= width_em):
+            if width_em <= greater_em and (
+                not lines or lines.width_em <= width_em
+            ):
                 return lines
         lines = self._best(width_em, count)
         found.append((width_em, lines))
@@ -93,16 +99,24 @@ class Words:
         best: _Best = {0: (0.0, (0,))}
         for lines_left in reversed(range(count)):
             # The lines that are left must hold the words after this one.
-            least = bisect_left(lefts, lefts[-1] - lines_left * (width_em + self._space_em))
+            least = bisect_left(
+                lefts, lefts[-1] - lines_left * (width_em + self._space_em)
+            )
             best = self._one_line_more(best, width_em, mean_em, least)
         if len(self._words) not in best:
             return None
         cost, ends = best[len(self._words)]
         lines = list(pairwise(ends))
-        widest_em = max(self._rights[end] - lefts[start] for start, end in lines)
-        return Lines([self._span(start, end) for start, end in lines], widest_em, cost)
+        widest_em = max(
+            self._rights[end] - lefts[start] for start, end in lines
+        )
+        return Lines(
+            [self._span(start, end) for start, end in lines], widest_em, cost
+        )
 
-    def _one_line_more(self, best: _Best, width_em: float, mean_em: float, least: int) -> _Best:
+    def _one_line_more(
+        self, best: _Best, width_em: float, mean_em: float, least: int
+    ) -> _Best:
         """The best ways that are one line longer, and have at least so many words."""
         rights = self._rights
         longer: _Best = {}
@@ -111,7 +125,9 @@ class Words:
             fitting = bisect_right(rights, left_em + width_em) - 1
             for end in range(max(least, start + 1), fitting + 1):
                 length = (rights[end] - left_em) / mean_em
-                total = cost + self._costs[end] + _LINE_COST + (1 - length) ** 2
+                total = (
+                    cost + self._costs[end] + _LINE_COST + (1 - length) ** 2
+                )
                 if length < _SHORT:
                     total += _SHORT_COST
                 if end not in longer or total < longer[end][0]:

@@ -13,7 +13,9 @@ SLOW_SECONDS: Final = 1.0
 _text_of = lru_cache(maxsize=1)(utc_text)
 
 
-def access_lines(answers: Sequence[Answered], quiet_patterns: Collection[str] = ()) -> list[str]:
+def access_lines(
+    answers: Sequence[Answered], quiet_patterns: Collection[str] = ()
+) -> list[str]:
     """The lines of answers that were sent just now.
 
     There is none for an answer with status 200 of the routes in `quiet_patterns`.

@@ -23,7 +23,11 @@ class Peer(NamedTuple):
 
 
 def peer_of(address: str, trusted: Sequence[Network]) -> Peer:
-    return Peer(address, network_of(address), is_trusted(parse_address(address), trusted))
+    return Peer(
+        address,
+        network_of(address),
+        is_trusted(parse_address(address), trusted),
+    )
 
 
 def parse_address(text: str) -> Address | None:
@@ -41,7 +45,9 @@ def parse_address(text: str) -> Address | None:
 
 
 def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:
-    return address is not None and any(address in network for network in trusted)
+    return address is not None and any(
+        address in network for network in trusted
+    )
 
 
 @lru_cache(4096)
@@ -58,7 +64,9 @@ def network_of(client: str, prefix: int = 64) -> str:
     return str(ipaddress.IPv6Network((address, prefix), strict=False))
 
 
-def client_address(peer: str, headers: Mapping[str, str], trusted: Sequence[Network]) -> str:
+def client_address(
+    peer: str, headers: Mapping[str, str], trusted: Sequence[Network]
+) -> str:
     """The client that the trusted proxy `peer` names: the right-most one that is no trusted proxy.
 
     The search ends at an entry that is no address: what is left of it anyone may have written.
@@ -66,7 +74,9 @@ def client_address(peer: str, headers: Mapping[str, str], trusted: Sequence[Netw
     10.0.0.0/8 is trusted, the client is 192.0.2.7. It may have written 1.2.3.4 itself.
     """
     client = peer
-    for entry in reversed(headers.get("x-forwarded-for", "").rsplit(",", _MOST_PROXIES)):
+    for entry in reversed(
+        headers.get("x-forwarded-for", "").rsplit(",", _MOST_PROXIES)
+    ):
         address = parse_address(entry)
         if address is None:
             break

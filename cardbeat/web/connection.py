@@ -19,7 +19,14 @@ from cardbeat.web.clients import Peer
 from cardbeat.web.loop import READ, WRITE, Loop
 from cardbeat.web.message import Request, Response
 from cardbeat.web.reader import Reader
-from cardbeat.web.router import Answer, Awaited, Route, Router, answer_of, refusal_of
+from cardbeat.web.router import (
+    Answer,
+    Awaited,
+    Route,
+    Router,
+    answer_of,
+    refusal_of,
+)
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +69,9 @@ class Server(Protocol):
     is_stopping: bool
 
     def identify(self, request: Request, peer: Peer) -> None: ...
-    def process_request(self, request: "ClientConnection", client_address: str) -> None: ...
+    def process_request(
+        self, request: "ClientConnection", client_address: str
+    ) -> None: ...
     def note(self, request: Request, response: Response) -> None: ...
     def hold(self, connection: "ClientConnection", held: int) -> None: ...
     def forget(self, connection: "ClientConnection") -> None: ...
@@ -103,7 +112,9 @@ class ClientConnection:
 
     def start(self) -> None:
         """Begin to serve the client. It reads at once: the request has often come already."""
-        self._enter(NEW, max(self.server.limits.header_seconds, self._idle_seconds))
+        self._enter(
+            NEW, max(self.server.limits.header_seconds, self._idle_seconds)
+        )
         self._watch(READ)
         self._receive()
 
@@ -203,7 +214,9 @@ class ClientConnection:
             except Exception as error:
                 return self._answer(request, refusal_of(request, error))
             if self._reader.is_too_large:
-                return self._take(request, partial(self._too_large, self._route))
+                return self._take(
+                    request, partial(self._too_large, self._route)
+                )
         route = self._route
         body = self._reader.read_body()
         if body is None or route is None:
@@ -258,7 +271,9 @@ class ClientConnection:
         reader.skip_body()
         if self.server.is_stopping:
             reader.keep_alive = False
-        start = _start_lines(response.status, int(time.time()), reader.keep_alive)
+        start = _start_lines(
+            response.status, int(time.time()), reader.keep_alive
+        )
         head = start + request.id.encode() + b"\r\n" + response.lines
         body = b"" if request.method == "HEAD" else response.body
         try:

@@ -57,7 +57,9 @@ class Loop:
         self._selector.register(self._wakes, READ, self._take_wakes)
         self.now = elapsed()
 
-    def watch(self, watched: socket.socket, before: int, events: int, call: Call) -> None:
+    def watch(
+        self, watched: socket.socket, before: int, events: int, call: Call
+    ) -> None:
         """Call `call` whenever the socket is ready for `events`, 0 for none.
 
         `before` are the events that it was watched for until now.

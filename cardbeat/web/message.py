@@ -71,18 +71,27 @@ class Request:
         if self.body:
             self.json_object(())
 
-    def json_object(self, members: Collection[str] | None = None) -> dict[str, Any]:
+    def json_object(
+        self, members: Collection[str] | None = None
+    ) -> dict[str, Any]:
         """The body as a JSON object, with no members but these if they are given.
 
         Raises `Refusal` 415 for another content type and `Invalid` for anything else that is no
         such object.
         """
-        media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        media_type = (
+            self.headers.get("content-type", "")
+            .partition(";")[0]
+            .strip()
+            .lower()
+        )
         if media_type != "application/json":
             raise Refusal("unsupported_media_type")
         value = _parse_json(self.body)
         if not isinstance(value, dict):
-            raise Invalid("invalid_json", "The body must be a JSON object, such as {}.")
+            raise Invalid(
+                "invalid_json", "The body must be a JSON object, such as {}."
+            )
         if members is not None and (unknown := unknown_fields(value, members)):
             raise Invalid.of_all(unknown)
         return value
@@ -105,10 +114,17 @@ class Response:
 
     @classmethod
     def json(
-        cls, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None
+        cls,
+        status: int,
+        value: Mapping[str, Any],
+        headers: Mapping[str, str] | None = None,
     ) -> "Response":
         body = _encoded(value).encode("utf-8", "replace")
-        return cls(status, body, {"Content-Type": "application/json", **(headers or {})})
+        return cls(
+            status,
+            body,
+            {"Content-Type": "application/json", **(headers or {})},
+        )
 
 
 Answered = tuple[Request, Response, float]
@@ -128,7 +144,11 @@ def header_lines(response: Response) -> bytes:
 
 @lru_cache(256)
 def _lines(given: tuple[tuple[str, str], ...], length: int | None) -> bytes:
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **dict(given)}
+    headers = {
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        **dict(given),
+    }
     if length is not None:
         headers["Content-Length"] = str(length)
     lines = [f"{name}: {value}" for name, value in headers.items()]
@@ -146,11 +166,15 @@ def _parse_json(body: bytes) -> Any:
         raise Invalid("invalid_json", "The body is nested too deeply.")
     try:
         text = body.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        value = json.loads(
+            text, object_pairs_hook=_distinct, parse_constant=_no_constant
+        )
         # A lone \ud800 is legal in JSON but not in UTF-8: it can be neither stored nor sent back.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeError:
-        raise Invalid("invalid_json", "The body is not valid UTF-8 text.") from None
+        raise Invalid(
+            "invalid_json", "The body is not valid UTF-8 text."
+        ) from None
     except ValueError:
         raise Invalid("invalid_json") from None
     return value

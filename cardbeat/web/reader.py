@@ -16,7 +16,17 @@ from cardbeat.errors import Refusal
 from cardbeat.web.message import MOST_LISTED, Request
 
 METHODS: Final = frozenset(
-    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"}
+    {
+        "GET",
+        "HEAD",
+        "POST",
+        "PUT",
+        "PATCH",
+        "DELETE",
+        "OPTIONS",
+        "TRACE",
+        "QUERY",
+    }
 )
 """The methods of HTTP except CONNECT, which is for proxies. Any other is answered by 501."""
 HEADERS: Final = (
@@ -111,7 +121,10 @@ class Body:
             self._extra += len(extension)
             self._require_room()
             self.left = int(digits, 16)
-            if not self.is_ignored and len(self.content) + self.left > self._limits.body_bytes:
+            if (
+                not self.is_ignored
+                and len(self.content) + self.left > self._limits.body_bytes
+            ):
                 raise Refusal("body_too_large", most=self._limits.body_bytes)
             self._next_line = "end of a chunk" if self.left else "trailer"
         elif self._next_line == "end of a chunk":
@@ -164,7 +177,11 @@ class Reader:
     def is_too_large(self) -> bool:
         """Whether the head announces a larger body than is allowed."""
         body = self._body
-        return body is not None and body.left > self._limits.body_bytes and not body.is_ignored
+        return (
+            body is not None
+            and body.left > self._limits.body_bytes
+            and not body.is_ignored
+        )
 
     @property
     def held_bytes(self) -> int:
@@ -254,7 +271,9 @@ class Reader:
         method, target, minor = line.groups()
         lines = text[line.end() - 1 :]
         read = _read_fields if len(lines) > _REMEMBERED else _known_fields
-        headers, length, self.keep_alive = read(lines, minor, limits.header_count)
+        headers, length, self.keep_alive = read(
+            lines, minor, limits.header_count
+        )
         if method not in METHODS:
             raise Refusal("unknown_method")
         path, query = split_target(method, target)
@@ -262,7 +281,9 @@ class Reader:
             self._body = Body(limits, length or 0, length is None)
             # HTTP/1.0 has no answer 100 (RFC 9110, 15.2).
             self.expects_continue = "expect" in headers and minor == "1"
-        return Request(method, target, path, query, headers, head_bytes=len(text))
+        return Request(
+            method, target, path, query, headers, head_bytes=len(text)
+        )
 
 
 def _read_fields(lines: str, minor: str, most: int) -> Fields:
@@ -287,7 +308,11 @@ def _read_fields(lines: str, minor: str, most: int) -> Fields:
     _check_host(headers.get("host"), minor)
     if headers.get("expect", "100-continue").lower() != "100-continue":
         raise Refusal("expectation_failed")
-    return headers, _length_of(headers, minor), _keeps_alive(headers.get("connection"), minor)
+    return (
+        headers,
+        _length_of(headers, minor),
+        _keeps_alive(headers.get("connection"), minor),
+    )
 
 
 # A client sends the same fields with each request, and reading them is half of all parsing.
@@ -322,7 +347,9 @@ def _length_of(headers: Mapping[str, str], minor: str) -> int | None:
 def _keeps_alive(connection: str | None, minor: str) -> bool:
     if connection is None:
         return minor == "1"
-    options = {option.strip() for option in connection.lower().split(",", MOST_LISTED)}
+    options = {
+        option.strip() for option in connection.lower().split(",", MOST_LISTED)
+    }
     return "close" not in options and ("keep-alive" in options or minor == "1")
 
 

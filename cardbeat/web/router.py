@@ -99,7 +99,10 @@ class Router:
             allowed = ", ".join(methods)
             told = {"Allow": allowed}
             raise Refusal(
-                "method_not_allowed", headers=told, method=request.method, allowed=allowed
+                "method_not_allowed",
+                headers=told,
+                method=request.method,
+                allowed=allowed,
             )
         return route
 

@@ -51,15 +51,21 @@ SWITCH_SECONDS: Final = 0.0005
 class Listener:
     """The socket that listens on an address. Raises `StartupError` if it can't."""
 
-    def __init__(self, host: str, port: int, untaken_seconds: int = 60) -> None:
+    def __init__(
+        self, host: str, port: int, untaken_seconds: int = 60
+    ) -> None:
         """What a client takes nothing of for `untaken_seconds` is dropped by the kernel."""
         self.socket = _listen(host, port)
         self.socket.setblocking(False)
         # Accepted sockets inherit these. The last piece of an answer must not wait for the receipt
         # of the one before.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        self.socket.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER
+        )
+        self.socket.setsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER
+        )
         drop_untaken(self.socket, untaken_seconds)
         self.address = self.socket.getsockname()
 
@@ -80,13 +86,17 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         # As bytes: for a text Python imports what encodes names of other scripts.
         name = host.encode("ascii")
-        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=passive)
+        found = socket.getaddrinfo(
+            name, port, type=socket.SOCK_STREAM, flags=passive
+        )
     except (OSError, UnicodeError):
         raise StartupError(
             f"the host {host!r} is not known; give an address of this machine with --host"
         ) from None
     # `localhost` may give ::1 first, where `curl 127.0.0.1` would be refused.
-    family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+    family, _, _, _, address = min(
+        found, key=lambda one: one[0] != socket.AF_INET
+    )
     try:
         with contextlib.ExitStack() as undo:
             listener = undo.enter_context(socket.socket(family))
@@ -98,7 +108,9 @@ def _listen(host: str, port: int) -> socket.socket:
         why = error.strerror
         if error.errno == errno.EADDRINUSE:
             why = "another program uses it; choose another with --port"
-        raise StartupError(f"can't listen on {host}, port {port}: {why}") from None
+        raise StartupError(
+            f"can't listen on {host}, port {port}: {why}"
+        ) from None
     return listener
 
 
@@ -130,7 +142,9 @@ class HttpServer(ThreadingHTTPServer):
         self.address_family = listener.socket.family
         # The base class makes a socket of its own, which is not bound. `ClientConnection` takes the
         # handler's place.
-        super().__init__(listener.address, BaseHTTPRequestHandler, bind_and_activate=False)
+        super().__init__(
+            listener.address, BaseHTTPRequestHandler, bind_and_activate=False
+        )
         self.socket.close()
         self.socket = listener.socket
         self.url = listener.url
@@ -225,7 +239,9 @@ class HttpServer(ThreadingHTTPServer):
         request.client = peer.address
         request.network = peer.network
         if peer.is_trusted:
-            request.client = client_address(peer.address, request.headers, self._trusted_proxies)
+            request.client = client_address(
+                peer.address, request.headers, self._trusted_proxies
+            )
             request.network = network_of(request.client)
 
     def note(self, request: Request, response: Response) -> None:
@@ -262,7 +278,9 @@ class HttpServer(ThreadingHTTPServer):
         while self._held > self.limits.held_bytes:
             next(iter(self._holding)).close()
             self.connections_shed += 1
-        self._seldom.error("closed connections: all clients together held too many bytes")
+        self._seldom.error(
+            "closed connections: all clients together held too many bytes"
+        )
 
     def _expire(self) -> None:
         """Do for each connection whose time is up what its state says."""
@@ -274,9 +292,14 @@ class HttpServer(ThreadingHTTPServer):
 
     def _make_room(self, peer: Peer) -> bool:
         """Close a connection if a new one of this peer needs its place; False if none may go."""
-        if not peer.is_trusted and self._by_network[peer.network] >= self._max_of_network:
+        if (
+            not peer.is_trusted
+            and self._by_network[peer.network] >= self._max_of_network
+        ):
             return self._give_way(peer.network)
-        return len(self._connections) < self._max_connections or self._give_way()
+        return (
+            len(self._connections) < self._max_connections or self._give_way()
+        )
 
     def _give_way(self, network: str | None = None) -> bool:
         """Close the connection, of this network, that has waited longest; False if none waits."""
@@ -302,7 +325,10 @@ class HttpServer(ThreadingHTTPServer):
     def _accept(self) -> bool:
         """Accept at most 64 of the clients that wait. Returns whether there may be more."""
         for _ in range(ACCEPT_AT_ONCE):
-            if len(self._connections) >= self._max_connections and not self.waiting:
+            if (
+                len(self._connections) >= self._max_connections
+                and not self.waiting
+            ):
                 return self._pause_accepting()
             try:
                 client, address = self.get_request()
@@ -325,7 +351,9 @@ class HttpServer(ThreadingHTTPServer):
         """Serve this client from now on, or close it if its network has too many at work."""
         try:
             client.setblocking(False)
-            peer = peer_of(address[0].removeprefix("::ffff:"), self._trusted_proxies)
+            peer = peer_of(
+                address[0].removeprefix("::ffff:"), self._trusted_proxies
+            )
             if not self._make_room(peer):
                 return self.shutdown_request(client)
             connection = ClientConnection(self, client, peer)

@@ -32,7 +32,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tests.bench.running import Server, parser_of, raise_descriptor_limit, serving, trees_of
+from tests.bench.running import (
+    Server,
+    parser_of,
+    raise_descriptor_limit,
+    serving,
+    trees_of,
+)
 from tests.client import ask, cards_key, checks_key, exchange, new_check
 
 VICTIM = "127.0.0.2"
@@ -85,14 +91,19 @@ async def nothing(scene: Scene) -> None:
 
 async def connections(scene: Scene) -> None:
     """2,000 connections of one address, each idle after its request"""
-    await many(2000, partial(send_slowly, scene.port, request("GET", "/healthz"), b""))
+    await many(
+        2000, partial(send_slowly, scene.port, request("GET", "/healthz"), b"")
+    )
 
 
 async def pipelining(scene: Scene) -> None:
     """100 connections send 16 KiB of requests at once, again and again"""
     one = request("GET", "/x")
     count = 16 * 1024 // len(one)
-    await many(100, partial(ask_again, scene.port, lambda: one * count, together=count))
+    await many(
+        100,
+        partial(ask_again, scene.port, lambda: one * count, together=count),
+    )
 
 
 async def tricklers(scene: Scene) -> None:
@@ -101,7 +112,9 @@ async def tricklers(scene: Scene) -> None:
     body = request("POST", "/register", body=bytes(1000))
     await asyncio.gather(
         many(100, partial(send_slowly, scene.port, b"", header)),
-        many(100, partial(send_slowly, scene.port, body[:-1000], body[-1000:])),
+        many(
+            100, partial(send_slowly, scene.port, body[:-1000], body[-1000:])
+        ),
     )
 
 
@@ -126,7 +139,9 @@ async def unknown_keys(scene: Scene) -> None:
 async def new_cards(scene: Scene) -> None:
     """48 new cards at once, again and again, and 8 free keys that keep 512 waiting"""
     pages = many(48, partial(draw_again, scene, scene.cards_keys[0]))
-    floods = [many(64, partial(draw_again, scene, key)) for key in scene.cards_keys]
+    floods = [
+        many(64, partial(draw_again, scene, key)) for key in scene.cards_keys
+    ]
     await asyncio.gather(pages, *floods)
 
 
@@ -135,7 +150,16 @@ async def public_key(scene: Scene) -> None:
     await many(16, partial(draw_again, scene, scene.public_key))
 
 
-USUAL = (nothing, connections, pipelining, tricklers, listing, unknown_keys, new_cards, public_key)
+USUAL = (
+    nothing,
+    connections,
+    pipelining,
+    tricklers,
+    listing,
+    unknown_keys,
+    new_cards,
+    public_key,
+)
 SITUATIONS = {attack.__name__: attack for attack in USUAL}
 
 
@@ -146,7 +170,9 @@ answers: Counter[int] = Counter()
 card_numbers = itertools.count()
 
 
-def run_strangers(attack: Any, scene: Scene, seconds: float, found: Any) -> None:
+def run_strangers(
+    attack: Any, scene: Scene, seconds: float, found: Any
+) -> None:
     """Attack for so long; `found` gets the answers."""
     os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     raise_descriptor_limit()
@@ -178,7 +204,9 @@ async def draw_again(scene: Scene, key: str) -> None:
     def wanted() -> bytes:
         number = next(card_numbers)
         title = quote(f"{SLOW_TITLES[number % len(SLOW_TITLES)]} {number}")
-        return request("GET", f"/og?title={title}&description={title}&key={key}")
+        return request(
+            "GET", f"/og?title={title}&description={title}&key={key}"
+        )
 
     await ask_again(scene.port, wanted)
 
@@ -220,12 +248,17 @@ async def read_status(reader: asyncio.StreamReader) -> int:
     return status
 
 
-def request(method: str, target: str, key: str = "", body: bytes = b"") -> bytes:
+def request(
+    method: str, target: str, key: str = "", body: bytes = b""
+) -> bytes:
     lines = [f"{method} {target} HTTP/1.1", "Host: a"]
     if key:
         lines.append(f"Authorization: Bearer {key}")
     if body:
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines += [
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+        ]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
@@ -264,12 +297,16 @@ class Times(threading.Thread):
         }
         path = paths.get(self.what) or self.what.removeprefix("GET ")
         source = (VICTIM, 0)
-        connection = http.client.HTTPConnection(STRANGER, self.scene.port, 10, source)
+        connection = http.client.HTTPConnection(
+            STRANGER, self.scene.port, 10, source
+        )
         with (
             contextlib.closing(connection),
             contextlib.suppress(OSError, http.client.HTTPException),
         ):
-            return exchange(connection, "GET", path, key=self.scene.own_key).status
+            return exchange(
+                connection, "GET", path, key=self.scene.own_key
+            ).status
         return 0
 
     def percentile(self, part: float) -> float:
@@ -277,7 +314,9 @@ class Times(threading.Thread):
 
     def is_met(self) -> bool:
         is_slow = self.percentile(0.95) > LIMITS[self.what]
-        return not (self.bad or is_slow or len(self.times) < LEAST_ASKED * self.wanted)
+        return not (
+            self.bad or is_slow or len(self.times) < LEAST_ASKED * self.wanted
+        )
 
 
 def stored_card(key: str, number: int) -> str:
@@ -287,14 +326,18 @@ def stored_card(key: str, number: int) -> str:
 # One situation on one tree.
 
 
-def measure(attack: Any, tree: Path, seconds: float) -> tuple[list[Times], Counter[int]]:
+def measure(
+    attack: Any, tree: Path, seconds: float
+) -> tuple[list[Times], Counter[int]]:
     """What the victim and the strangers were answered."""
     with serving(tree=tree) as server:
         time.sleep(LOADED_SECONDS)
         scene = scene_of(server)
         context = multiprocessing.get_context("spawn")
         found = context.SimpleQueue()
-        strangers = context.Process(target=run_strangers, args=(attack, scene, seconds, found))
+        strangers = context.Process(
+            target=run_strangers, args=(attack, scene, seconds, found)
+        )
         strangers.start()
         measured = [Times(scene, what, seconds) for what in LIMITS]
         for times in measured:
@@ -315,17 +358,27 @@ def scene_of(server: Server) -> Scene:
     own_check = new_check(server, own_key)["id"]
     strangers_key = checks_key(server)
     for number in range(CHECKS):
-        new_check(server, strangers_key, name=f"{'Nightly backup ' * 6}{number}")
+        new_check(
+            server, strangers_key, name=f"{'Nightly backup ' * 6}{number}"
+        )
     keys = [cards_key(server) for _ in range(8)]
-    return Scene(server.port, strangers_key, keys, victims_key, own_key, own_check)
+    return Scene(
+        server.port, strangers_key, keys, victims_key, own_key, own_check
+    )
 
 
 def show(title: str, measured: list[Times], answered: Counter[int]) -> None:
     print(f"\n{title}\n{'':14}   asked    p50 ms    p95 ms    max ms")
     for times in measured:
         parts = (0.5, 0.95, 1)
-        numbers = "".join(f"{times.percentile(part) * 1000:10,.1f}" for part in parts)
-        judged = "met" if times.is_met() else f"NOT MET, bad answers {dict(times.bad)}"
+        numbers = "".join(
+            f"{times.percentile(part) * 1000:10,.1f}" for part in parts
+        )
+        judged = (
+            "met"
+            if times.is_met()
+            else f"NOT MET, bad answers {dict(times.bad)}"
+        )
         print(f"{times.what:14}{len(times.times):8,}{numbers}  {judged}")
     print(f"strangers were answered: {dict(answered)}", flush=True)
 
@@ -335,7 +388,9 @@ def main(arguments: argparse.Namespace) -> int:
     status = 0
     for name in arguments.situations or SITUATIONS:
         for side, tree in trees_of(arguments).items():
-            measured, answered = measure(SITUATIONS[name], tree, arguments.seconds)
+            measured, answered = measure(
+                SITUATIONS[name], tree, arguments.seconds
+            )
             show(f"{name}, {side}: {told(name)}", measured, answered)
             if side == "now" and not all(times.is_met() for times in measured):
                 status = 1
@@ -350,7 +405,17 @@ if __name__ == "__main__":
     listed = "\n".join(f"    {name:14}{told(name)}" for name in SITUATIONS)
     parser = parser_of(__doc__.format(situations=listed))
     parser.add_argument(
-        "situations", metavar="SITUATION", nargs="*", choices=[*SITUATIONS, []], help="[all]"
+        "situations",
+        metavar="SITUATION",
+        nargs="*",
+        choices=[*SITUATIONS, []],
+        help="[all]",
     )
-    parser.add_argument("--seconds", metavar="N", type=float, default=20, help="of an attack [20]")
+    parser.add_argument(
+        "--seconds",
+        metavar="N",
+        type=float,
+        default=20,
+        help="of an attack [20]",
+    )
     sys.exit(main(parser.parse_args()))

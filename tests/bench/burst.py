@@ -43,9 +43,17 @@ def measure(url: str, tree: Path) -> Figures:
         data = Path(folder)
         create_checks_key(tree, data)
         now = int(time.time())
-        insert(data, [Check(f"check-{number}", 1, url, now - 3600) for number in range(CHECKS)])
+        insert(
+            data,
+            [
+                Check(f"check-{number}", 1, url, now - 3600)
+                for number in range(CHECKS)
+            ],
+        )
         insert(data, [Check("pinged", 3600, None, now)])
-        with serving("--allow-private-webhooks", tree=tree, data=data) as server:
+        with serving(
+            "--allow-private-webhooks", tree=tree, data=data
+        ) as server:
             return watch(server)
 
 
@@ -54,15 +62,28 @@ def watch(server: Server) -> Figures:
         wait_long(lambda: count(connection, "alerts") > 0)
         began = time.monotonic()
         with pinging(server, "pinged") as pings:
-            wait_long(lambda: count(connection, "checks WHERE status = 'overdue'") == CHECKS)
+            wait_long(
+                lambda: (
+                    count(connection, "checks WHERE status = 'overdue'")
+                    == CHECKS
+                )
+            )
             swept = time.monotonic() - began
-            wait_long(lambda: count(connection, "alerts WHERE state = 'delivered'") == CHECKS)
+            wait_long(
+                lambda: (
+                    count(connection, "alerts WHERE state = 'delivered'")
+                    == CHECKS
+                )
+            )
             seconds = time.monotonic() - began
     return {
         "sweep, s": swept,
         "alerts a second": CHECKS / seconds,
         "pings": len(pings),
-        **{f"ping {name}": number for name, number in percentiles_ms(pings).items()},
+        **{
+            f"ping {name}": number
+            for name, number in percentiles_ms(pings).items()
+        },
     }
 
 

@@ -31,7 +31,9 @@ from tests.bench.running import parser_of
 
 ROUNDS = 40
 TURNS = 3
-CONTENTS = json.loads(Path(__file__).with_name("contents.json").read_text("utf-8"))
+CONTENTS = json.loads(
+    Path(__file__).with_name("contents.json").read_text("utf-8")
+)
 CARD: dict[str, str] = CONTENTS["all fields"]
 FIGURES = ("median_ms", "cpu_ms", "kilobytes")
 Result = dict[str, Any]
@@ -50,7 +52,9 @@ def main(arguments: argparse.Namespace) -> None:
         figures = " ".join(f"{result[what]:10.1f} {what}" for what in FIGURES)
         print(f"{result['name']:20} {figures}")
     for one, peer in product(ours, peers):
-        figures = ", ".join(f"{one[what] / peer[what]:.2f} of {what}" for what in FIGURES)
+        figures = ", ".join(
+            f"{one[what] / peer[what]:.2f} of {what}" for what in FIGURES
+        )
         print(f"{one['name']} to {peer['name']}: {figures}")
 
 
@@ -68,7 +72,10 @@ def _ours(template: str) -> Result:
     times = []
     begin_cpu = time.process_time()
     for number in range(ROUNDS):
-        new = {name: turned(CARD[name], number) for name in ("title", "description")}
+        new = {
+            name: turned(CARD[name], number)
+            for name in ("title", "description")
+        }
         card = card_from({**CARD, **new, "template": template})
         start = time.perf_counter()
         drawing = renderer.render(card)
@@ -89,15 +96,26 @@ def turned(text: str, number: int) -> str:
 
 
 def _peers(folder: str) -> list[Result]:
-    command = ["node", str(PEERS), str(Path(folder).resolve()), str(ROUNDS), json.dumps(CARD)]
-    run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300)
+    command = [
+        "node",
+        str(PEERS),
+        str(Path(folder).resolve()),
+        str(ROUNDS),
+        json.dumps(CARD),
+    ]
+    run = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, timeout=300
+    )
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
 if __name__ == "__main__":
     parser = parser_of(__doc__, trees=False)
     parser.add_argument(
-        "folder", metavar="FOLDER", nargs="?", help="where npm has installed the peers"
+        "folder",
+        metavar="FOLDER",
+        nargs="?",
+        help="where npm has installed the peers",
     )
     given = parser.parse_args()
     if not os.environ.keys() >= ALLOCATOR.keys():

@@ -37,7 +37,9 @@ class Check(NamedTuple):
 
 def on_postgresql(data: Path, url: str) -> Path:
     """A data folder whose checks are to be in that PostgreSQL, in a schema of their own."""
-    from cardbeat.database.postgresql.connection import connect as connect_postgresql
+    from cardbeat.database.postgresql.connection import (
+        connect as connect_postgresql,
+    )
 
     schema = f"bench_{time.time_ns()}"
     with contextlib.closing(connect_postgresql(url)) as connection:
@@ -50,19 +52,25 @@ def on_postgresql(data: Path, url: str) -> Path:
 
 
 def create_checks_key(tree: Path, data: Path) -> str:
-    return create_key(tree, data, "--email", "ops@example.com", "--tier", "unlimited")
+    return create_key(
+        tree, data, "--email", "ops@example.com", "--tier", "unlimited"
+    )
 
 
 @contextlib.contextmanager
 def database(data: Path) -> Iterator[Any]:
     """A connection that commits each statement by itself, beside a server or without one."""
     if (data / URL_FILE).exists():
-        from cardbeat.database.postgresql.connection import connect as connect_postgresql
+        from cardbeat.database.postgresql.connection import (
+            connect as connect_postgresql,
+        )
 
         opened = connect_postgresql((data / URL_FILE).read_text())
         opened.limit_seconds = LIMIT_SECONDS
     else:
-        opened = sqlite3.connect(data / "cardbeat.db", isolation_level=None, timeout=60)
+        opened = sqlite3.connect(
+            data / "cardbeat.db", isolation_level=None, timeout=60
+        )
     with contextlib.closing(opened) as connection:
         yield connection
 
@@ -71,13 +79,23 @@ def insert(data: Path, checks: Iterable[Check]) -> None:
     """Store checks of the newest key."""
     with database(data) as connection:
         connection.execute("BEGIN")
-        newest = connection.execute("SELECT id FROM keys ORDER BY seq DESC LIMIT 1").fetchone()
+        newest = connection.execute(
+            "SELECT id FROM keys ORDER BY seq DESC LIMIT 1"
+        ).fetchone()
         rest = iter(checks)
         while some := list(itertools.islice(rest, 500)):
             values = []
             for check in some:
-                values += [check.id, newest[0], *check[1:], check.clock_from, check.clock_from]
-            rows = ", ".join(["(?, ?, 'Nightly backup', ?, 0, ?, ?, ?, ?)"] * len(some))
+                values += [
+                    check.id,
+                    newest[0],
+                    *check[1:],
+                    check.clock_from,
+                    check.clock_from,
+                ]
+            rows = ", ".join(
+                ["(?, ?, 'Nightly backup', ?, 0, ?, ?, ?, ?)"] * len(some)
+            )
             connection.execute(INSERT + rows, values)
         connection.execute("COMMIT")
         connection.execute("ANALYZE")
@@ -101,7 +119,9 @@ def seconds_of(connection: Any, *request: Any) -> float:
 
 
 @contextlib.contextmanager
-def pinging(server: Server, check_id: str, pause_seconds: float = 0.002) -> Iterator[list[float]]:
+def pinging(
+    server: Server, check_id: str, pause_seconds: float = 0.002
+) -> Iterator[list[float]]:
     """Pings one check again and again; gives how long each took."""
     found: list[float] = []
     stopped = threading.Event()
@@ -109,7 +129,9 @@ def pinging(server: Server, check_id: str, pause_seconds: float = 0.002) -> Iter
     def ping() -> None:
         with contextlib.closing(connect(server)) as connection:
             while not stopped.wait(pause_seconds) or not found:
-                found.append(seconds_of(connection, "GET", f"/ping/{check_id}"))
+                found.append(
+                    seconds_of(connection, "GET", f"/ping/{check_id}")
+                )
 
     thread = threading.Thread(target=ping)
     thread.start()

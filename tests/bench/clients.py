@@ -33,9 +33,13 @@ def lines_of(kind: str, chance: random.Random) -> str:
         if what == "int":
             return str(chance.randint(*map(int, numbers)))
         if what == "hex":
-            return "".join(chance.choices("0123456789abcdef", k=int(numbers[0])))
+            return "".join(
+                chance.choices("0123456789abcdef", k=int(numbers[0]))
+            )
         if what == "address":
             return f"203.0.{chance.randrange(256)}.{chance.randrange(1, 255)}"
         return chance.choice(LANGUAGES)
 
-    return "".join(f"{line}\r\n" for line in PLACE.sub(value, kind).splitlines())
+    return "".join(
+        f"{line}\r\n" for line in PLACE.sub(value, kind).splitlines()
+    )

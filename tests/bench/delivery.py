@@ -12,7 +12,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench.checks import Check, count, create_checks_key, database, insert, wait_long
+from tests.bench.checks import (
+    Check,
+    count,
+    create_checks_key,
+    database,
+    insert,
+    wait_long,
+)
 from tests.bench.receivers import address, receiving
 from tests.bench.running import Figures, compare, parser_of, serving
 
@@ -26,7 +33,9 @@ def main(arguments: argparse.Namespace) -> None:
 def measure(tree: Path) -> Figures:
     one, one_cpu = seconds_for(tree, hosts=1, alerts=10_000, hanging=0)
     none, none_cpu = seconds_for(tree, hosts=HOSTS, alerts=5000, hanging=0)
-    half, half_cpu = seconds_for(tree, hosts=HOSTS, alerts=5000, hanging=HOSTS // 2)
+    half, half_cpu = seconds_for(
+        tree, hosts=HOSTS, alerts=5000, hanging=HOSTS // 2
+    )
     return {
         "one receiver, alerts a second": 10_000 / one,
         "  CPU s": one_cpu,
@@ -38,19 +47,31 @@ def measure(tree: Path) -> Figures:
     }
 
 
-def seconds_for(tree: Path, hosts: int, alerts: int, hanging: int) -> tuple[float, float]:
+def seconds_for(
+    tree: Path, hosts: int, alerts: int, hanging: int
+) -> tuple[float, float]:
     """Until every alert to a host that answers is recorded as delivered, and the CPU time taken for it."""
     expected = alerts * (hosts - hanging) // hosts
-    with receiving(hosts, hanging) as port, tempfile.TemporaryDirectory() as folder:
+    with (
+        receiving(hosts, hanging) as port,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         data = Path(folder)
         create_checks_key(tree, data)
         fill(data, hosts, port, alerts)
         with (
-            serving("--allow-private-webhooks", tree=tree, data=data) as server,
+            serving(
+                "--allow-private-webhooks", tree=tree, data=data
+            ) as server,
             database(data) as connection,
         ):
             began = time.monotonic()
-            wait_long(lambda: count(connection, "alerts WHERE state = 'delivered'") >= expected)
+            wait_long(
+                lambda: (
+                    count(connection, "alerts WHERE state = 'delivered'")
+                    >= expected
+                )
+            )
             return time.monotonic() - began, server.cpu_seconds()
 
 
@@ -59,11 +80,16 @@ def fill(data: Path, hosts: int, port: int, alerts: int) -> None:
     now = int(time.time())
     places = [address(number % hosts) for number in range(alerts)]
     urls = [f"http://{place}:{port}/" for place in places]
-    insert(data, [Check(f"check-{n}", 100_000, url, now) for n, url in enumerate(urls)])
+    insert(
+        data,
+        [Check(f"check-{n}", 100_000, url, now) for n, url in enumerate(urls)],
+    )
     with database(data) as connection:
         (key_id,) = connection.execute("SELECT id FROM keys").fetchone()
         # A schema before 10 has fewer columns.
-        known = {row[1] for row in connection.execute("PRAGMA table_info(alerts)")}
+        known = {
+            row[1] for row in connection.execute("PRAGMA table_info(alerts)")
+        }
         connection.execute("BEGIN")
         for number, place in enumerate(places):
             values = {
@@ -78,7 +104,9 @@ def fill(data: Path, hosts: int, port: int, alerts: int) -> None:
                 "created_at": now,
                 "next_attempt_at": now,
             }
-            stored = {name: value for name, value in values.items() if name in known}
+            stored = {
+                name: value for name, value in values.items() if name in known
+            }
             marks = ", ".join("?" * len(stored))
             sql = f"INSERT INTO alerts ({', '.join(stored)}) VALUES ({marks})"
             connection.execute(sql, list(stored.values()))

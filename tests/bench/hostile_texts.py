@@ -27,16 +27,26 @@ def _letters_of_subsets() -> list[str]:
     found = []
     for subset in read_catalogue():
         if not subset.is_emoji:
-            pairs = zip(subset.boundaries[::2], subset.boundaries[1::2], strict=True)
+            pairs = zip(
+                subset.boundaries[::2], subset.boundaries[1::2], strict=True
+            )
             found.append("".join(_between(first, end) for first, end in pairs))
     return found
 
 
 _SUBSETS = _letters_of_subsets()
 _EMOJI = read_text("fonts/emoji.txt").splitlines()
-_MARKS = [c for c in _between(0x300, 0x1E900) if unicodedata.category(c)[0] == "M"]
-_DIGITS = [c for c in _between(0x30, 0x1FBFA) if unicodedata.category(c) == "Nd"]
-_RTL = [c for c in _between(0x5D0, 0x700) if unicodedata.bidirectional(c) in ("R", "AL")]
+_MARKS = [
+    c for c in _between(0x300, 0x1E900) if unicodedata.category(c)[0] == "M"
+]
+_DIGITS = [
+    c for c in _between(0x30, 0x1FBFA) if unicodedata.category(c) == "Nd"
+]
+_RTL = [
+    c
+    for c in _between(0x5D0, 0x700)
+    if unicodedata.bidirectional(c) in ("R", "AL")
+]
 _CONTROLS = "\u200d\u200c\u200b\u2060\u202e\u2066\u2069\u200f\ufe0e\ufe0f\u20e3\u034f\u00ad\u00a0"
 _TALL = ["ཧཱུྃ", "ནྡྷྲ", "ཧྐྵྨླྺྲྻཾ", "ครู้ป์", "نستعلیقؓؒ", "ញ៉ាំ", "क्ष्म्य्र्\u200dी", "స్త్ర్యై", "ﷺ"]
 
@@ -45,7 +55,11 @@ _ENDLESS = {
     "animals": ("", _between(0x1F400, 0x1F440), "\u200d"),
     "tags": ("🏴", _between(0xE0061, 0xE007B), ""),
     "conjuncts": ("", _between(0x915, 0x93A), "\u094d"),
-    "vowel signs": ("क", "\u0903\u093b\u093e\u093f\u0940\u0949\u094a\u094b\u094c\u094e\u094f", ""),
+    "vowel signs": (
+        "क",
+        "\u0903\u093b\u093e\u093f\u0940\u0949\u094a\u094b\u094c\u094e\u094f",
+        "",
+    ),
     "jamo": ("", _between(0x1100, 0x1113), ""),
     "marks over two letters": ("", "abcdefghijklmnopqrstuvwxyz", "\u0361"),
     "joiners": ("ب", "\u200c\u200d\ufe0e\ufe0f", ""),
@@ -91,7 +105,9 @@ UNITS: tuple[Callable[[Chance], str], ...] = (
     lambda chance: chance.choice("il.,'|!\u2009WM@﷽⸻"),
     lambda chance: chance.choice("([{«‹（「א1"),
     lambda chance: chr(chance.randrange(0x21, 0x7F)),
-    lambda chance: endless(chance, chance.choice(ENDLESS), chance.choice((9, 300, 4_000))),
+    lambda chance: endless(
+        chance, chance.choice(ENDLESS), chance.choice((9, 300, 4_000))
+    ),
 )
 
 
@@ -112,8 +128,12 @@ def hostile_text(chance: Chance, longest: int) -> str:
 def hostile_fields(chance: Chance) -> Fields:
     """Any of the five texts, of which one may be as long as a URL can be."""
     longest = chance.choice((40, 150, 700, 4_000))
-    names = [name for name in TEXTS if name == "title" or chance.random() < 0.75]
-    return _sent(chance, {name: hostile_text(chance, longest) for name in names})
+    names = [
+        name for name in TEXTS if name == "title" or chance.random() < 0.75
+    ]
+    return _sent(
+        chance, {name: hostile_text(chance, longest) for name in names}
+    )
 
 
 def mixed_scripts(chance: Chance) -> Fields:
@@ -128,7 +148,15 @@ def mixed_scripts(chance: Chance) -> Fields:
 def _sent(chance: Chance, texts: Fields) -> Fields:
     """The fields of a card with a title that is not blank, no longer than one URL can hold."""
     texts["title"] = f"x{texts['title']}"
-    texts = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
+    texts = {
+        name: text.encode("utf-8", "replace").decode()
+        for name, text in texts.items()
+    }
     over = max(1, sum(map(len, map(quote_plus, texts.values()))) / QUERY_BYTES)
-    cut = {name: text[: int(len(text) / over) + 1] for name, text in texts.items()}
-    return cut | {"template": chance.choice(TEMPLATES), "theme": chance.choice(THEMES)}
+    cut = {
+        name: text[: int(len(text) / over) + 1] for name, text in texts.items()
+    }
+    return cut | {
+        "template": chance.choice(TEMPLATES),
+        "theme": chance.choice(THEMES),
+    }

@@ -25,8 +25,17 @@ LONG_SECONDS = 4
 
 def main(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        command = ("env", f"PYTHONPATH={arguments.tree}", sys.executable, "-P", "-m", "cardbeat")
-        node = Node(Path(folder) / "node", command, "", "--sweep-seconds", "0.2")
+        command = (
+            "env",
+            f"PYTHONPATH={arguments.tree}",
+            sys.executable,
+            "-P",
+            "-m",
+            "cardbeat",
+        )
+        node = Node(
+            Path(folder) / "node", command, "", "--sweep-seconds", "0.2"
+        )
         database = File(node.folder / "data")
         node.start()
         try:
@@ -37,7 +46,11 @@ def main(arguments: argparse.Namespace) -> None:
                 report(load, starts)
         finally:
             node.kill()
-        missing += [row[0] for row in database.execute("PRAGMA integrity_check") if row[0] != "ok"]
+        missing += [
+            row[0]
+            for row in database.execute("PRAGMA integrity_check")
+            if row[0] != "ok"
+        ]
     if missing:
         sys.exit("\n".join(missing))
     print("nothing is missing, and the database is sound")
@@ -58,10 +71,19 @@ def kill_again_and_again(node: Node, load: Load, kills: int) -> list[float]:
 
 def report(load: Load, starts: list[float]) -> None:
     print(load.summary())
-    print(f"restart: median {starts[len(starts) // 2]:.2f} s, worst {starts[-1]:.2f} s")
+    print(
+        f"restart: median {starts[len(starts) // 2]:.2f} s, worst {starts[-1]:.2f} s"
+    )
 
 
 if __name__ == "__main__":
     parser = parser_of(__doc__, beside=False)
-    parser.add_argument("kills", metavar="KILLS", nargs="?", type=int, default=100, help="[100]")
+    parser.add_argument(
+        "kills",
+        metavar="KILLS",
+        nargs="?",
+        type=int,
+        default=100,
+        help="[100]",
+    )
     main(parser.parse_args())

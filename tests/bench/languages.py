@@ -51,7 +51,11 @@ class Language(NamedTuple):
         if self.code in HAN:
             return f"Noto Sans CJK {HAN[self.code]}"
         name = self.script.capitalize()
-        return f"Noto Serif {name}" if self.script == "tibetan" else f"Noto Sans {name}"
+        return (
+            f"Noto Serif {name}"
+            if self.script == "tibetan"
+            else f"Noto Sans {name}"
+        )
 
 
 class Drawn(NamedTuple):
@@ -85,18 +89,31 @@ def main() -> int:
     theirs = drawn_in_chromium(languages)
     unexplained = 0
     for language, mine, other in zip(languages, ours, theirs, strict=True):
-        found = [*line_difference(language, mine, other), *ink_differences(language, mine, other)]
+        found = [
+            *line_difference(language, mine, other),
+            *ink_differences(language, mine, other),
+        ]
         for difference, reason in found:
             unexplained += not reason
             start = language.text[:30]
-            print(f"{language.code:8} {difference}: {reason or 'NO REASON IS KNOWN'} in {start!r}")
-    print(f"{len(languages)} texts, {unexplained} differences without a reason")
+            print(
+                f"{language.code:8} {difference}: {reason or 'NO REASON IS KNOWN'} in {start!r}"
+            )
+    print(
+        f"{len(languages)} texts, {unexplained} differences without a reason"
+    )
     return int(unexplained > 0)
 
 
 def drawn_here(fonts: Fonts, language: Language) -> Drawn:
     code = language_of(language.text, language.code)
-    block = fit(fonts, language.text, Style(400, SIZE_PX, SIZE_PX), 9_000, language=code)
+    block = fit(
+        fonts,
+        language.text,
+        Style(400, SIZE_PX, SIZE_PX),
+        9_000,
+        language=code,
+    )
     (line,) = block.lines
     size = (line.width_px + 2 * MARGIN_PX, block.height_px + 2 * MARGIN_PX)
     image = Image.new("L", size, 255)
@@ -121,7 +138,9 @@ def pieces_of(language: Language) -> list[str]:
 def drawn_in_chromium(languages: Sequence[Language]) -> list[Drawn]:
     with sync_playwright() as playwright:
         chromium = shutil.which("chromium")
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox"]
+        )
         page = browser.new_page(viewport={"width": 4_000, "height": 400})
         drawn = [drawn_on(page, language) for language in languages]
         browser.close()
@@ -150,7 +169,9 @@ def line_difference(language: Language, ours: Drawn, theirs: Drawn) -> Found:
         return
     more = ours.ends() - theirs.ends()
     fewer = theirs.ends() - ours.ends()
-    most_more, most_fewer, reason = KNOWN["lines"].get(language.code, NO_REASON)
+    most_more, most_fewer, reason = KNOWN["lines"].get(
+        language.code, NO_REASON
+    )
     text = language.text.replace(" ", "")
     together = {end for end in fewer if text[end : end + 1] == "%"}
     if together and fewer == together and not more:
@@ -161,7 +182,10 @@ def line_difference(language: Language, ours: Drawn, theirs: Drawn) -> Found:
         reason = None
     pairs = zip(ours.pieces, theirs.pieces, strict=False)
     mine, other = next(pair for pair in pairs if pair[0] != pair[1])
-    yield f"lines: {len(more)} breaks more, {len(fewer)} fewer ({mine!r}, {other!r})", reason
+    yield (
+        f"lines: {len(more)} breaks more, {len(fewer)} fewer ({mine!r}, {other!r})",
+        reason,
+    )
 
 
 def ink_differences(language: Language, ours: Drawn, theirs: Drawn) -> Found:
@@ -170,7 +194,9 @@ def ink_differences(language: Language, ours: Drawn, theirs: Drawn) -> Found:
         scripts.append("latin")
     known = [KNOWN["ink"].get(script, (None, 0)) for script in scripts]
     reason, most = max(known, key=lambda pair: pair[1])
-    for name, mine, other in zip(TOLERANCES, ours.sizes(), theirs.sizes(), strict=True):
+    for name, mine, other in zip(
+        TOLERANCES, ours.sizes(), theirs.sizes(), strict=True
+    ):
         ratio = mine / other
         if abs(ratio - 1) > TOLERANCES[name]:
             why = reason if abs(ratio - 1) < most else None

@@ -46,20 +46,29 @@ def measure(tree: Path) -> Figures:
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
         stored = stock(tree, Path(folder) / "data", CARDS, KILOBYTES)
-        with serving("--store-mb", STORE_MB, tree=tree, data=stored.data) as server:
+        with serving(
+            "--store-mb", STORE_MB, tree=tree, data=stored.data
+        ) as server:
             time.sleep(LOADED_SECONDS)
             figures["at the start, MB"] = memory_bytes(server.pid) / 1e6
             with contextlib.ExitStack() as stack:
                 for _ in range(CLIENTS):
                     stack.enter_context(server.connect(HEALTH)).recv(4096)
-                figures[f"with {CLIENTS:,} clients, MB"] = memory_bytes(server.pid) / 1e6
+                figures[f"with {CLIENTS:,} clients, MB"] = (
+                    memory_bytes(server.pid) / 1e6
+                )
             ask(server, stored.targets)
-            figures["with full memory for cards, MB"] = memory_bytes(server.pid) / 1e6
+            figures["with full memory for cards, MB"] = (
+                memory_bytes(server.pid) / 1e6
+            )
     with serving(tree=tree) as server:
         key = create_key(tree, server.data, "--tier", "unlimited")
         # Not more than the 240 new cards that one client gets a minute.
         texts = [quote(title) for title in TITLES]
-        ask(server, [f"/og?title={it}&description={it}&key={key}" for it in texts])
+        ask(
+            server,
+            [f"/og?title={it}&description={it}&key={key}" for it in texts],
+        )
         (painter,) = children_of(server.pid)
         figures["the process that draws, MB"] = memory_bytes(painter) / 1e6
     return figures

@@ -43,7 +43,10 @@ def main(arguments: argparse.Namespace) -> None:
         folder = stack.enter_context(folder_for_all())
         pair = stack.enter_context(contextlib.closing(Pair(folder, programs)))
         schema = pair.new_schema()
-        nodes = [new_node(folder / f"node-{number}", pair.url(schema)) for number in range(2)]
+        nodes = [
+            new_node(folder / f"node-{number}", pair.url(schema))
+            for number in range(2)
+        ]
         for node in nodes:
             stack.callback(node.kill)
             node.start()
@@ -59,11 +62,21 @@ def main(arguments: argparse.Namespace) -> None:
         print(load.summary())
         print(f"{len(missing)} demands not met", *missing[:3], sep="\n    ")
     if bool(missing) is not arguments.without_standby:
-        sys.exit("a control found nothing missing" if not missing else "something is missing")
+        sys.exit(
+            "a control found nothing missing"
+            if not missing
+            else "something is missing"
+        )
 
 
 def new_node(folder: Path, url: str) -> Node:
-    return Node(folder, (sys.executable, "-m", "cardbeat"), url, "--sweep-seconds", "0.5")
+    return Node(
+        folder,
+        (sys.executable, "-m", "cardbeat"),
+        url,
+        "--sweep-seconds",
+        "0.5",
+    )
 
 
 class Kills:
@@ -147,8 +160,16 @@ def last_sweep(node: Node) -> float:
 if __name__ == "__main__":
     parser = parser_of(__doc__, trees=False)
     for what, count in COUNTS.items():
-        parser.add_argument(f"--{what}", metavar="N", type=int, default=count, help=f"[{count}]")
+        parser.add_argument(
+            f"--{what}",
+            metavar="N",
+            type=int,
+            default=count,
+            help=f"[{count}]",
+        )
     parser.add_argument(
-        "--without-standby", action="store_true", help="the control, which must find a loss"
+        "--without-standby",
+        action="store_true",
+        help="the control, which must find a loss",
     )
     main(parser.parse_args())

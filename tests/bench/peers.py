@@ -34,11 +34,16 @@ def application() -> Any:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    bodies = {path.name: path.read_bytes() for path in Path(os.environ[FOLDER]).iterdir()}
+    bodies = {
+        path.name: path.read_bytes()
+        for path in Path(os.environ[FOLDER]).iterdir()
+    }
 
     async def body(request: Any) -> Any:
         content = bodies[request.path_params["name"]]
-        return Response(content, media_type="image/png", headers={"X-Cache": "HIT"})
+        return Response(
+            content, media_type="image/png", headers={"X-Cache": "HIT"}
+        )
 
     return Starlette(routes=[Route("/{name}", body)])
 
@@ -48,8 +53,15 @@ def nginx_conf(folder: Path, port: int, scratch: str) -> Path:
     descriptors = most if most != resource.RLIM_INFINITY else 1_000_000
     files = min(len(list(folder.iterdir())), descriptors - OTHER_DESCRIPTORS)
     # Started by root it would read the files as somebody else.
-    values = {"user": getpass.getuser(), "scratch": scratch, "folder": folder, "port": port}
-    text = NGINX.read_text().format(**values, files=files, descriptors=descriptors)
+    values = {
+        "user": getpass.getuser(),
+        "scratch": scratch,
+        "folder": folder,
+        "port": port,
+    }
+    text = NGINX.read_text().format(
+        **values, files=files, descriptors=descriptors
+    )
     configuration = Path(scratch) / "nginx.conf"
     configuration.write_text(text)
     return configuration
@@ -58,14 +70,19 @@ def nginx_conf(folder: Path, port: int, scratch: str) -> Path:
 def copy_for_peers(files: list[Path], folder: Path) -> list[Path]:
     """Copies under short names, with the same endings."""
     folder.mkdir()
-    names = [folder / f"{number}{file.suffix}" for number, file in enumerate(files)]
+    names = [
+        folder / f"{number}{file.suffix}" for number, file in enumerate(files)
+    ]
     for file, name in zip(files, names, strict=True):
         shutil.copyfile(file, name)
     return names
 
 
 def is_listening(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection(("127.0.0.1", port)),
+    ):
         return True
     return False
 
@@ -74,13 +91,24 @@ def is_listening(port: int) -> bool:
 def serving_peer(name: str, folder: Path) -> Iterator[Server]:
     """One of them as a process of its own."""
     port = free_port()
-    with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryFile() as log:
-        command = [sys.executable, "-m", "uvicorn", "--factory", "tests.bench.peers:application"]
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        tempfile.TemporaryFile() as log,
+    ):
+        command = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "--factory",
+            "tests.bench.peers:application",
+        ]
         command += ["--port", str(port)]
         if name == "nginx":
             command = ["nginx", "-c", str(nginx_conf(folder, port, scratch))]
         environment = os.environ | {FOLDER: str(folder)}
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=log, stderr=log
+        )
         try:
             wait_until(lambda: is_listening(port), 60)
             yield Server(port, process.pid, folder)

@@ -31,7 +31,14 @@ from pathlib import Path
 from tests.bench import wrk
 from tests.bench.checks import Check, create_checks_key, insert, on_postgresql
 from tests.bench.clients import header_blocks
-from tests.bench.running import Figures, Server, interleaved, serving, show_figures, trees_of
+from tests.bench.running import (
+    Figures,
+    Server,
+    interleaved,
+    serving,
+    show_figures,
+    trees_of,
+)
 
 CHECKS = 1000
 CLIENTS = (1, 16, 64, 256)
@@ -66,10 +73,14 @@ def compare_all(arguments: argparse.Namespace, folder: Path) -> None:
     with contextlib.ExitStack() as stack:
         servers = {}
         for name, tree in trees_of(arguments).items():
-            servers[name] = stack.enter_context(serving_checks(tree, folder / name))
+            servers[name] = stack.enter_context(
+                serving_checks(tree, folder / name)
+            )
         if arguments.postgresql:
             data = on_postgresql(folder / "postgresql", arguments.postgresql)
-            servers["postgresql"] = stack.enter_context(serving_checks(arguments.tree, data))
+            servers["postgresql"] = stack.enter_context(
+                serving_checks(arguments.tree, data)
+            )
         for clients in CLIENTS:
             sides = {
                 name: partial(ping_all, server, clients, arguments.seconds)
@@ -86,7 +97,9 @@ def ci(arguments: argparse.Namespace, folder: Path) -> int:
         # What the first answers did not need is loaded meanwhile.
         ping_all(server, CI_CLIENTS, 2, CI_PAUSE_MS)
         for _ in range(CI_TRIES):
-            figures = ping_all(server, CI_CLIENTS, arguments.seconds, CI_PAUSE_MS)
+            figures = ping_all(
+                server, CI_CLIENTS, arguments.seconds, CI_PAUSE_MS
+            )
             rate = figures["a second"]
             late = figures["p99 ms"]
             failed = figures["not 2xx"] + figures["socket errors"]
@@ -104,12 +117,20 @@ def ci(arguments: argparse.Namespace, folder: Path) -> int:
 def serving_checks(tree: Path, data: Path) -> Iterator[Server]:
     create_checks_key(tree, data)
     now = int(time.time())
-    insert(data, [Check(f"check-{number}", 100_000, None, now) for number in range(CHECKS)])
+    insert(
+        data,
+        [
+            Check(f"check-{number}", 100_000, None, now)
+            for number in range(CHECKS)
+        ],
+    )
     with serving(tree=tree, data=data) as server:
         yield server
 
 
-def ping_all(server: Server, clients: int, seconds: float, pause_ms: int = 0) -> Figures:
+def ping_all(
+    server: Server, clients: int, seconds: float, pause_ms: int = 0
+) -> Figures:
     targets = [f"GET /ping/check-{number}" for number in range(CHECKS)]
     load = wrk.Load(targets, header_blocks(), clients, pause_ms=pause_ms)
     return wrk.measure(server, load, seconds)
@@ -118,7 +139,13 @@ def ping_all(server: Server, clients: int, seconds: float, pause_ms: int = 0) ->
 if __name__ == "__main__":
     parser = wrk.parser_of(__doc__)
     parser.add_argument(
-        "--postgresql", metavar="URL", help="measure the tree over this database too"
+        "--postgresql",
+        metavar="URL",
+        help="measure the tree over this database too",
     )
-    parser.add_argument("--ci", action="store_true", help="exit 1 if pings of 64 clients are late")
+    parser.add_argument(
+        "--ci",
+        action="store_true",
+        help="exit 1 if pings of 64 clients are late",
+    )
     sys.exit(main(parser.parse_args()))

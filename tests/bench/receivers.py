@@ -17,8 +17,16 @@ from tests.bench.running import ROOT, parser_of
 @contextmanager
 def receiving(hosts: int, hanging: int) -> Iterator[int]:
     """The port."""
-    command = [sys.executable, "-m", "tests.bench.receivers", str(hosts), str(hanging)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "tests.bench.receivers",
+        str(hosts),
+        str(hanging),
+    ]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield int(process.stdout.readline())
         finally:
@@ -33,22 +41,31 @@ async def receive(hosts: int, hanging: int) -> None:
     port = 0
     for number in range(hosts):
         server = await asyncio.start_server(
-            hang if number < hanging else answer, address(number), port, backlog=1000
+            hang if number < hanging else answer,
+            address(number),
+            port,
+            backlog=1000,
         )
         port = server.sockets[0].getsockname()[1]
     print(port, flush=True)
     await asyncio.Event().wait()
 
 
-async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def answer(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     head = await reader.readuntil(b"\r\n\r\n")
-    length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    length = int(
+        head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+    )
     await reader.readexactly(length)
     writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
     writer.close()
 
 
-async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def hang(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     await reader.read()
     writer.close()
 

@@ -41,7 +41,11 @@ Side = TypeVar("Side")
 
 
 def parser_of(
-    description: str | None, *, trees: bool = True, beside: bool = True, rounds: int = 0
+    description: str | None,
+    *,
+    trees: bool = True,
+    beside: bool = True,
+    rounds: int = 0,
 ) -> argparse.ArgumentParser:
     """A bench's command line: its module's docstring as the help, and the checkouts if it starts our server.
 
@@ -49,12 +53,25 @@ def parser_of(
     """
     program = f"python -m tests.bench.{Path(sys.argv[0]).stem}"
     formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(program, None, description, formatter_class=formatter)
+    parser = argparse.ArgumentParser(
+        program, None, description, formatter_class=formatter
+    )
     add = parser.add_argument
     if trees:
-        add("--tree", metavar="DIR", type=checkout, default=ROOT, help="this checkout [this one]")
+        add(
+            "--tree",
+            metavar="DIR",
+            type=checkout,
+            default=ROOT,
+            help="this checkout [this one]",
+        )
     if trees and beside:
-        add("--beside", metavar="DIR", type=checkout, help="a second one, such as the commit before")
+        add(
+            "--beside",
+            metavar="DIR",
+            type=checkout,
+            help="a second one, such as the commit before",
+        )
     if rounds:
         shown = f"medians of N rounds [{rounds}]"
         add("--rounds", metavar="N", type=int, default=rounds, help=shown)
@@ -64,15 +81,21 @@ def parser_of(
 def checkout(name: str) -> Path:
     tree = Path(name).resolve()
     if not (tree / "cardbeat" / "__main__.py").is_file():
-        raise argparse.ArgumentTypeError(f"{name} holds no cardbeat/__main__.py")
+        raise argparse.ArgumentTypeError(
+            f"{name} holds no cardbeat/__main__.py"
+        )
     return tree
 
 
 def trees_of(arguments: argparse.Namespace) -> Trees:
-    return {"now": arguments.tree} | ({"before": arguments.beside} if arguments.beside else {})
+    return {"now": arguments.tree} | (
+        {"before": arguments.beside} if arguments.beside else {}
+    )
 
 
-def interleaved(measures: dict[Side, Callable[[], Figures]], rounds: int) -> dict[Side, Figures]:
+def interleaved(
+    measures: dict[Side, Callable[[], Figures]], rounds: int
+) -> dict[Side, Figures]:
     """Take all measures in turn, there and back, and again in each round: the medians, and the sums of what failed."""
     found: dict[Side, list[Figures]] = {side: [] for side in measures}
     for number in range(rounds):
@@ -89,9 +112,14 @@ def over_rounds(rounds: list[Figures]) -> Figures:
     return together
 
 
-def compare(arguments: argparse.Namespace, measure: Callable[[Path], Figures]) -> None:
+def compare(
+    arguments: argparse.Namespace, measure: Callable[[Path], Figures]
+) -> None:
     """Measure the trees in turn, and print the figures."""
-    sides = {name: partial(measure, tree) for name, tree in trees_of(arguments).items()}
+    sides = {
+        name: partial(measure, tree)
+        for name, tree in trees_of(arguments).items()
+    }
     show_figures(interleaved(sides, arguments.rounds))
 
 
@@ -102,14 +130,22 @@ def show_figures(found: dict[str, Figures]) -> None:
     print(f"{'':44}", *(f"{head:>14}" for head in heads))
     for what, number in found[first].items():
         numbers = [figures[what] for figures in found.values()]
-        ratios = [number / other if other else math.nan for other in numbers[1:]]
-        print(f"{what:44}", *(f"{one:14,.2f}" for one in numbers + ratios), flush=True)
+        ratios = [
+            number / other if other else math.nan for other in numbers[1:]
+        ]
+        print(
+            f"{what:44}",
+            *(f"{one:14,.2f}" for one in numbers + ratios),
+            flush=True,
+        )
 
 
 def percentiles_ms(seconds: list[float]) -> dict[str, float]:
     """Median, 99th percentile and longest of some times, in milliseconds."""
     times = sorted(seconds) or [float("nan")]
-    middle, late = (times[int(len(times) * part)] * 1000 for part in (0.5, 0.99))
+    middle, late = (
+        times[int(len(times) * part)] * 1000 for part in (0.5, 0.99)
+    )
     return {"p50 ms": middle, "p99 ms": late, "longest ms": times[-1] * 1000}
 
 
@@ -140,7 +176,10 @@ class Server:
         return client
 
     def answers(self) -> bool:
-        with contextlib.suppress(ConnectionError), self.connect(HEALTH) as client:
+        with (
+            contextlib.suppress(ConnectionError),
+            self.connect(HEALTH) as client,
+        ):
             return client.recv(4096).startswith(b"HTTP/1.1 200")
         return False
 
@@ -155,7 +194,9 @@ def cpu_seconds(pid: int) -> float:
     """CPU time of a process and its children so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     ticks = int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK") + sum(cpu_seconds(child) for child in children_of(pid))
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(
+        cpu_seconds(child) for child in children_of(pid)
+    )
 
 
 def children_of(pid: int) -> list[int]:
@@ -163,7 +204,9 @@ def children_of(pid: int) -> list[int]:
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError):
-            found += [int(child) for child in (task / "children").read_text().split()]
+            found += [
+                int(child) for child in (task / "children").read_text().split()
+            ]
     return found
 
 
@@ -181,16 +224,28 @@ def serving(
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         data = data or Path(folder) / "data"
-        line = [sys.executable, *command, "--port", str(port), *options, "--data", str(data)]
+        line = [
+            sys.executable,
+            *command,
+            "--port",
+            str(port),
+            *options,
+            "--data",
+            str(data),
+        ]
         # One call to the kernel for each write, so a log on disk costs what it costs in use.
         with (Path(folder) / "log").open("wb") as log:
-            process = subprocess.Popen(line, cwd=tree, stderr=log, env=environment_of(data))
+            process = subprocess.Popen(
+                line, cwd=tree, stderr=log, env=environment_of(data)
+            )
             server = Server(port, process.pid, data)
             try:
                 # The port takes clients before the server answers them.
                 while not server.answers():
                     if process.poll() is not None:
-                        raise SystemExit(f"the server ended with status {process.returncode}")
+                        raise SystemExit(
+                            f"the server ended with status {process.returncode}"
+                        )
                     time.sleep(0.001)
                 yield server
             finally:
@@ -201,13 +256,29 @@ def serving(
 def environment_of(data: Path) -> dict[str, str]:
     """The variables of a process that uses a data folder, which may hold the URL of a database."""
     file = data / URL_FILE
-    return os.environ | ({"CARDBEAT_DATABASE": file.read_text()} if file.exists() else {})
+    return os.environ | (
+        {"CARDBEAT_DATABASE": file.read_text()} if file.exists() else {}
+    )
 
 
 def create_key(tree: Path, data: Path, *options: str) -> str:
     """A new key, made by the command line of a tree: a cards key unless the options say otherwise."""
-    command = [sys.executable, "-m", "cardbeat", "keys", "create", "--data", str(data), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "cardbeat",
+        "keys",
+        "create",
+        "--data",
+        str(data),
+        *options,
+    ]
     made = subprocess.run(
-        command, cwd=tree, env=environment_of(data), stdout=subprocess.PIPE, text=True, check=True
+        command,
+        cwd=tree,
+        env=environment_of(data),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     return re.search(r"sk_\S+", made.stdout)[0]

@@ -21,7 +21,9 @@ SPREAD = 0.1
 """A card is at most this part larger or smaller than it should be on average."""
 
 
-def store_all(folder: Path, png: bytes, size: int, targets: list[str]) -> list[str]:
+def store_all(
+    folder: Path, png: bytes, size: int, targets: list[str]
+) -> list[str]:
     """The names of the files. Each card has the same picture, and bytes of its own."""
     chance = random.Random(size)
     names = []
@@ -29,7 +31,9 @@ def store_all(folder: Path, png: bytes, size: int, targets: list[str]) -> list[s
         name = file_name(target)
         wanted = int(size * chance.uniform(1 - SPREAD, 1 + SPREAD))
         comment = chance.randbytes(max(wanted - len(png), 16))
-        (folder / name).write_bytes(seal(name, with_comment(png, comment), 0).png)
+        (folder / name).write_bytes(
+            seal(name, with_comment(png, comment), 0).png
+        )
         names.append(name)
     return names
 
@@ -45,4 +49,10 @@ def with_comment(png: bytes, text: bytes) -> bytes:
 if __name__ == "__main__":
     order = json.load(sys.stdin)
     png = Path(order["png"]).read_bytes()
-    print(json.dumps(store_all(Path(order["folder"]), png, order["size"], order["targets"])))
+    print(
+        json.dumps(
+            store_all(
+                Path(order["folder"]), png, order["size"], order["targets"]
+            )
+        )
+    )

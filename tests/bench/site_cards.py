@@ -25,7 +25,18 @@ HTML = """<!doctype html>
 <html><head><meta charset="utf-8"><title>{title} | Blog</title><meta name="description" content="{description}">
 <meta name="author" content="{author}"><meta property="article:tag" content="{tag}"></head><body>{body}</body></html>
 """
-WORDS = ("lake", "river", "stone", "cloud", "paper", "light", "wind", "field", "summer", "garden")
+WORDS = (
+    "lake",
+    "river",
+    "stone",
+    "cloud",
+    "paper",
+    "light",
+    "wind",
+    "field",
+    "summer",
+    "garden",
+)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -34,7 +45,12 @@ def main(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_site(folder / "site", cards)
-        options = ("--base-url", f"https://{CARD['domain']}", "--template", "blog")
+        options = (
+            "--base-url",
+            f"https://{CARD['domain']}",
+            "--template",
+            "blog",
+        )
         command = ("cards", "site", "--output", "out", *options)
         drawing = run(folder, *command)
         second = run(folder, *command)
@@ -43,7 +59,9 @@ def main(arguments: argparse.Namespace) -> None:
         speeds["takumi"] = takumi(arguments.folder, cards)
     for side, speed in speeds.items():
         ratio = speeds["cards"] / speed
-        print(f"{side:20} {speed:8.1f} cards/s; cards draws {ratio:6.1f} times as many")
+        print(
+            f"{side:20} {speed:8.1f} cards/s; cards draws {ratio:6.1f} times as many"
+        )
     print(f"a second run of {len(cards)} unchanged pages: {second:.2f} s")
 
 
@@ -52,7 +70,10 @@ def card_of(number: int) -> dict[str, str]:
     word = f"{WORDS[number % len(WORDS)]} {number}"
     return {
         **CARD,
-        **{field: f"{turned(CARD[field], number)} {word}" for field in ("title", "description")},
+        **{
+            field: f"{turned(CARD[field], number)} {word}"
+            for field in ("title", "description")
+        },
     }
 
 
@@ -69,7 +90,13 @@ def seconds_of(tree: Path, folder: Path, *command: str) -> float:
     start = time.perf_counter()
     environment = os.environ | {"PYTHONPATH": str(tree)}
     line = [sys.executable, "-m", "cardbeat", *command]
-    subprocess.run(line, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        line,
+        cwd=folder,
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     return time.perf_counter() - start
 
 
@@ -79,8 +106,20 @@ def takumi(folder: str, cards: list[dict[str, str]]) -> float:
     times = []
     for number in at_once:
         start = time.perf_counter()
-        command = ["node", str(PEER), str(Path(folder).resolve()), "many", str(number)]
-        subprocess.run(command, input=json.dumps(cards), text=True, check=True, timeout=600)
+        command = [
+            "node",
+            str(PEER),
+            str(Path(folder).resolve()),
+            "many",
+            str(number),
+        ]
+        subprocess.run(
+            command,
+            input=json.dumps(cards),
+            text=True,
+            check=True,
+            timeout=600,
+        )
         times.append(time.perf_counter() - start)
     return len(cards) / min(times)
 
@@ -88,9 +127,16 @@ def takumi(folder: str, cards: list[dict[str, str]]) -> float:
 if __name__ == "__main__":
     parser = parser_of(__doc__, beside=False)
     parser.add_argument(
-        "folder", metavar="FOLDER", nargs="?", help="where npm has installed Takumi"
+        "folder",
+        metavar="FOLDER",
+        nargs="?",
+        help="where npm has installed Takumi",
     )
     parser.add_argument(
-        "--pages", metavar="N", type=int, default=1000, help="pages of the site [1000]"
+        "--pages",
+        metavar="N",
+        type=int,
+        default=1000,
+        help="pages of the site [1000]",
     )
     main(parser.parse_args())

@@ -47,7 +47,9 @@ def main(arguments: argparse.Namespace) -> None:
         ratio = figures["seconds"] / found[side, IMPORTS]["seconds"]
         memory = f"{figures['MB']:8.1f} MB" if "MB" in figures else ""
         most = MOST.get(name, 1)
-        print(f"{side:6} {name:12} {figures['seconds']:6.3f} s {ratio:6.2f} (most {most}){memory}")
+        print(
+            f"{side:6} {name:12} {figures['seconds']:6.3f} s {ratio:6.2f} (most {most}){memory}"
+        )
 
 
 def measures_of(
@@ -61,25 +63,49 @@ def measures_of(
     server = stack.enter_context(serving_it())
     key = checks_key(server)
     new_check(server, key, name="job")
-    card = ("card", "--title", "Designing reliable background jobs", "--output", folder / "card.png")
+    card = (
+        "card",
+        "--title",
+        "Designing reliable background jobs",
+        "--output",
+        folder / "card.png",
+    )
     commands = {
-        IMPORTS: (sys.executable, "-c", "import http.server, sqlite3, PIL.Image"),
+        IMPORTS: (
+            sys.executable,
+            "-c",
+            "import http.server, sqlite3, PIL.Image",
+        ),
         "--version": (*artifact, "--version"),
         "card": (*artifact, *card),
-        "checks ping": (*artifact, "checks", "ping", "job", "--url", server.url),
+        "checks ping": (
+            *artifact,
+            "checks",
+            "ping",
+            "job",
+            "--url",
+            server.url,
+        ),
     }
     environment = os.environ | {"CARDBEAT_KEY": key}
-    measures = {name: partial(timed, command, environment) for name, command in commands.items()}
+    measures = {
+        name: partial(timed, command, environment)
+        for name, command in commands.items()
+    }
     again = folder / "again"
     with serving_it(data=again):
         # The measured starts find its database.
         pass
-    return measures | {"first answer": lambda: first_answer(serving_it(data=again))}
+    return measures | {
+        "first answer": lambda: first_answer(serving_it(data=again))
+    }
 
 
 def timed(command: tuple[str, ...], environment: dict[str, str]) -> Figures:
     began = time.perf_counter()
-    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        command, env=environment, check=True, stdout=subprocess.DEVNULL
+    )
     return {"seconds": time.perf_counter() - began}
 
 

@@ -55,7 +55,9 @@ def targets_of(keys: list[str], count: int) -> list[str]:
             "author": "Zoë Müller",
             "tag": "Engineering",
             "domain": "blog.example.com",
-            "template": chance.choice(("blog", "blog", "blog", "default", "article")),
+            "template": chance.choice(
+                ("blog", "blog", "blog", "default", "article")
+            ),
             "theme": chance.choice(("light", "dark")),
             "key": keys[number % len(keys)],
         }
@@ -68,16 +70,28 @@ def _get(url: str) -> bytes:
         return answer.read()
 
 
-def _store(tree: Path, folder: Path, targets: list[str], png: bytes, kilobytes: float) -> list[str]:
+def _store(
+    tree: Path, folder: Path, targets: list[str], png: bytes, kilobytes: float
+) -> list[str]:
     """In a process with the package of the tree: names and seals of files are its own affair."""
     drawn = folder.parents[1] / "drawn.png"
     drawn.write_bytes(png)
     size = int(kilobytes * 1000)
-    order = {"folder": str(folder), "png": str(drawn), "size": size, "targets": targets}
+    order = {
+        "folder": str(folder),
+        "png": str(drawn),
+        "size": size,
+        "targets": targets,
+    }
     environment = os.environ | {"PYTHONPATH": str(tree)}
     # -P: the script's folder is not one to import from.
     command = [sys.executable, "-P", str(SEALING)]
     stored = subprocess.run(
-        command, env=environment, input=json.dumps(order), stdout=-1, text=True, check=True
+        command,
+        env=environment,
+        input=json.dumps(order),
+        stdout=-1,
+        text=True,
+        check=True,
     )
     return json.loads(stored.stdout)

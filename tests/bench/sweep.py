@@ -54,24 +54,40 @@ def main(arguments: argparse.Namespace) -> None:
     for name, tree in trees_of(arguments).items():
         sides[name] = partial(measure, arguments, tree, None)
     if arguments.postgresql:
-        sides["postgresql"] = partial(measure, arguments, arguments.tree, arguments.postgresql)
+        sides["postgresql"] = partial(
+            measure, arguments, arguments.tree, arguments.postgresql
+        )
     show_figures(interleaved(sides, arguments.rounds))
 
 
-def measure(arguments: argparse.Namespace, tree: Path, postgresql: str | None) -> Figures:
+def measure(
+    arguments: argparse.Namespace, tree: Path, postgresql: str | None
+) -> Figures:
     figures = {}
     for size in (SMALL, arguments.checks):
-        with tempfile.TemporaryDirectory() as folder, Receiver(hang) as receiver:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Receiver(hang) as receiver,
+        ):
             data = Path(folder)
             if postgresql:
                 on_postgresql(data, postgresql)
             create_checks_key(tree, data)
             now = int(time.time())
             ids = (f"check-{number}" for number in range(size))
-            insert(data, (Check(one, PERIOD_SECONDS, receiver.url, now) for one in ids))
-            options = ("--sweep-seconds", str(OFTEN), "--allow-private-webhooks")
+            insert(
+                data,
+                (Check(one, PERIOD_SECONDS, receiver.url, now) for one in ids),
+            )
+            options = (
+                "--sweep-seconds",
+                str(OFTEN),
+                "--allow-private-webhooks",
+            )
             with serving(*options, tree=tree, data=data) as server:
-                figures[f"{size:,} checks: sweep of none, ms"] = 1000 * sweep_of_none(server)
+                figures[f"{size:,} checks: sweep of none, ms"] = (
+                    1000 * sweep_of_none(server)
+                )
                 for due in [due for due in arguments.due if due < size]:
                     seconds, longest = sweep_of_many(server, due, size)
                     figures[f"{due:,} due: sweep, ms"] = 1000 * seconds
@@ -127,7 +143,13 @@ def make_due(data: Path, due: int) -> None:
 
 if __name__ == "__main__":
     parser = parser_of(__doc__, rounds=1)
-    parser.add_argument("checks", nargs="?", type=int, default=1_000_000, help="[1000000]")
-    parser.add_argument("--due", nargs="+", type=int, default=DUE, help="how many come due")
-    parser.add_argument("--postgresql", metavar="URL", help="measure over this database too")
+    parser.add_argument(
+        "checks", nargs="?", type=int, default=1_000_000, help="[1000000]"
+    )
+    parser.add_argument(
+        "--due", nargs="+", type=int, default=DUE, help="how many come due"
+    )
+    parser.add_argument(
+        "--postgresql", metavar="URL", help="measure over this database too"
+    )
     main(parser.parse_args())

@@ -68,7 +68,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def measure(
-    stack: contextlib.ExitStack, arguments: argparse.Namespace, cards: int, kilobytes: float
+    stack: contextlib.ExitStack,
+    arguments: argparse.Namespace,
+    cards: int,
+    kilobytes: float,
 ) -> None:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     title = f"{cards:,} cards of {kilobytes:g} KB"
@@ -77,10 +80,17 @@ def measure(
     show_figures({name: ask_twice(side) for name, side in sides.items()})
     for closing in arguments.closing:
         measures = {
-            name: partial(wrk.measure, side.server, load_of(side, closing), arguments.seconds)
+            name: partial(
+                wrk.measure,
+                side.server,
+                load_of(side, closing),
+                arguments.seconds,
+            )
             for name, side in sides.items()
         }
-        print(f"\n{title}, {closing:.0%} of the requests close their connection")
+        print(
+            f"\n{title}, {closing:.0%} of the requests close their connection"
+        )
         show_figures(interleaved(measures, arguments.rounds))
 
 
@@ -101,13 +111,17 @@ def start_all(
     for name, tree in trees_of(arguments).items():
         filled = stock(tree, folder / name, cards, kilobytes)
         forget_files(filled.files)
-        server = stack.enter_context(serving("--store-mb", STORE_MB, tree=tree, data=filled.data))
+        server = stack.enter_context(
+            serving("--store-mb", STORE_MB, tree=tree, data=filled.data)
+        )
         sides[name] = Side(server, filled.targets, filled.files)
     copies = copy_for_peers(sides["now"].files, folder / "copies")
     forget_files(sides["now"].files)
     for name in PEERS:
         server = stack.enter_context(serving_peer(name, folder / "copies"))
-        sides[name] = Side(server, [f"/{path.name}" for path in copies], copies)
+        sides[name] = Side(
+            server, [f"/{path.name}" for path in copies], copies
+        )
     return sides
 
 
@@ -136,21 +150,40 @@ def ask_all(side: Side) -> list[float]:
             began = time.perf_counter()
             answer = exchange(connection, "GET", target)
             times.append(time.perf_counter() - began)
-            is_stored = answer.status == 200 and answer.headers["X-Cache"] != "MISS"
+            is_stored = (
+                answer.status == 200 and answer.headers["X-Cache"] != "MISS"
+            )
             if not is_stored or len(answer.body) != file.stat().st_size:
-                raise SystemExit(f"{target} is not answered with the stored card: {answer.headers}")
+                raise SystemExit(
+                    f"{target} is not answered with the stored card: {answer.headers}"
+                )
     return times
 
 
 if __name__ == "__main__":
     parser = wrk.parser_of(__doc__)
     parser.add_argument(
-        "cards", metavar="CARDS", nargs="*", type=int, default=CARDS, help="[120 1000 20000]"
+        "cards",
+        metavar="CARDS",
+        nargs="*",
+        type=int,
+        default=CARDS,
+        help="[120 1000 20000]",
     )
     parser.add_argument(
-        "--kilobytes", metavar="N", nargs="+", type=float, default=KILOBYTES, help="[30 55]"
+        "--kilobytes",
+        metavar="N",
+        nargs="+",
+        type=float,
+        default=KILOBYTES,
+        help="[30 55]",
     )
     parser.add_argument(
-        "--closing", metavar="SHARE", nargs="+", type=float, default=CLOSING, help="[0 0.05]"
+        "--closing",
+        metavar="SHARE",
+        nargs="+",
+        type=float,
+        default=CLOSING,
+        help="[0 0.05]",
     )
     main(parser.parse_args())

@@ -39,7 +39,11 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     """With the options of what wrk measures."""
     parser = running.parser_of(description, rounds=3)
     parser.add_argument(
-        "--seconds", metavar="N", type=float, default=5, help="for each server and round [5]"
+        "--seconds",
+        metavar="N",
+        type=float,
+        default=5,
+        help="for each server and round [5]",
     )
     return parser
 
@@ -56,7 +60,8 @@ def measure(server: Server, load: Load, seconds: float) -> Figures:
     done = _run(server.port, load, seconds)
     return {
         "a second": done["requests"] / done["seconds"],
-        "a CPU second": done["requests"] / max(server.cpu_seconds() - server_cpu, 0.01),
+        "a CPU second": done["requests"]
+        / max(server.cpu_seconds() - server_cpu, 0.01),
         "p50 ms": done["p50_ms"],
         "p99 ms": done["p99_ms"],
         "longest ms": done["longest_ms"],
@@ -71,13 +76,28 @@ def _run(port: int, load: Load, seconds: float) -> dict[str, float]:
         targets = Path(name) / "targets"
         targets.write_text("".join(f"{target}\n" for target in load.targets))
         clients = Path(name) / "clients"
-        clients.write_bytes("".join(f"{lines}\r\n" for lines in load.clients).encode())
-        command = ["wrk", "-t1", f"-c{load.connections}", f"-d{seconds:g}s", "-s", SCRIPT]
+        clients.write_bytes(
+            "".join(f"{lines}\r\n" for lines in load.clients).encode()
+        )
+        command = [
+            "wrk",
+            "-t1",
+            f"-c{load.connections}",
+            f"-d{seconds:g}s",
+            "-s",
+            SCRIPT,
+        ]
         command += [f"http://127.0.0.1:{port}", "--", targets, clients]
-        command += [str(load.closing), str(random.randrange(10**9)), str(load.pause_ms)]
+        command += [
+            str(load.closing),
+            str(random.randrange(10**9)),
+            str(load.pause_ms),
+        ]
         if len(os.sched_getaffinity(0)) > 1:
             command = ["taskset", "-c", "1", *command]
-        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        output = subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
     return json.loads(output.rstrip().rpartition("\n")[2])
 
 

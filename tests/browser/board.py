@@ -12,7 +12,9 @@ class Api:
     def __init__(self, server: Listening) -> None:
         self.server = server
 
-    def __call__(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
+    def __call__(
+        self, method: str, path: str, body: Any = None, key: str | None = None
+    ) -> Any:
         answer = ask(self.server, method, f"/{path}", body, key)
         assert answer.status < 400, answer.body
         return json.loads(answer.body or b"{}")
@@ -20,8 +22,15 @@ class Api:
     def checks_key(self) -> str:
         return checks_key(self.server)
 
-    def check(self, key: str, name: str = "Nightly backup", **fields: Any) -> Any:
-        body = {"name": name, "period_seconds": 3600, "grace_seconds": 60, **fields}
+    def check(
+        self, key: str, name: str = "Nightly backup", **fields: Any
+    ) -> Any:
+        body = {
+            "name": name,
+            "period_seconds": 3600,
+            "grace_seconds": 60,
+            **fields,
+        }
         return self("POST", "checks", body, key)["check"]
 
 
@@ -29,7 +38,9 @@ def sign_in(page: Page, key: str, *, remember: bool = False) -> None:
     page.get_by_label("Checks key").fill(key)
     page.get_by_label("Remember on this device").set_checked(remember)
     page.get_by_role("button", name="Open the checks").click()
-    expect(page.get_by_role("heading", name="Checks", exact=True)).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="Checks", exact=True)
+    ).to_be_visible()
 
 
 def refresh(page: Page) -> None:
@@ -59,7 +70,13 @@ def edit(page: Page, name: str) -> None:
 
 
 def fill_check(
-    page: Page, name: str, *, every: int, late: int, unit: str, webhook: str = ""
+    page: Page,
+    name: str,
+    *,
+    every: int,
+    late: int,
+    unit: str,
+    webhook: str = "",
 ) -> None:
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Runs every").fill(str(every))

@@ -28,9 +28,13 @@ expect.set_options(timeout=60_000)
 def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
     if chromium is None:
-        pytest.fail("These tests drive Chromium, and there is none: apt-get install chromium")
+        pytest.fail(
+            "These tests drive Chromium, and there is none: apt-get install chromium"
+        )
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=ARGUMENTS
+        )
         yield browser
         browser.close()
 
@@ -52,12 +56,19 @@ def open_tab(browser) -> Iterator:
 
     def watch(page: Page) -> None:
         page.on("pageerror", lambda error: note(str(error)))
-        page.on("console", lambda message: note(message.text, is_problem(message)))
-        page.on("requestfailed", lambda request: note(request.url, is_failure(request)))
+        page.on(
+            "console", lambda message: note(message.text, is_problem(message))
+        )
+        page.on(
+            "requestfailed",
+            lambda request: note(request.url, is_failure(request)),
+        )
 
     def open_one(url: str, **options) -> Page:
         options.setdefault("viewport", {"width": 1280, "height": 900})
-        options.setdefault("permissions", ["clipboard-read", "clipboard-write"])
+        options.setdefault(
+            "permissions", ["clipboard-read", "clipboard-write"]
+        )
         context = browser.new_context(**options)
         context.set_default_timeout(60_000)
         contexts.append(context)
@@ -85,7 +96,11 @@ def server(python, pyz, tmp_path_factory) -> Iterator[Running]:
     """One server for all tests of a module: each has its own keys."""
     with starter(python, pyz, tmp_path_factory.mktemp("server")) as start_one:
         yield start_one(
-            "--sweep-seconds", "1", "--allow-private-webhooks", "--register-per-minute", "1000"
+            "--sweep-seconds",
+            "1",
+            "--allow-private-webhooks",
+            "--register-per-minute",
+            "1000",
         )
 
 
@@ -114,7 +129,9 @@ def key(api) -> str:
 def dashboard(server, open_tab):
     """Opens the dashboard with a key, at a link or without one."""
 
-    def open_with(key: str, link: str = "", *, remember: bool = False, **options) -> Page:
+    def open_with(
+        key: str, link: str = "", *, remember: bool = False, **options
+    ) -> Page:
         page = open_tab(link or f"{server.url}/dashboard", **options)
         sign_in(page, key, remember=remember)
         return page

@@ -10,7 +10,13 @@ from tests.documentation import DOCS
 PHONE = {"width": 390, "height": 844}
 TABLET = {"width": 768, "height": 1024}
 WIDE = {"width": 1440, "height": 900}
-LOOKS = [(WIDE, "light"), (TABLET, "light"), (PHONE, "dark"), (PHONE, "light"), (WIDE, "dark")]
+LOOKS = [
+    (WIDE, "light"),
+    (TABLET, "light"),
+    (PHONE, "dark"),
+    (PHONE, "light"),
+    (WIDE, "dark"),
+]
 """A scheme changes colours alone."""
 
 
@@ -18,14 +24,21 @@ def check(page: Page) -> None:
     """Axe finds nothing, and no part of the page hangs out of it."""
     result = Axe().run(page)
     assert result.violations_count == 0, result.generate_report()
-    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+    assert (
+        page.evaluate("document.documentElement.scrollWidth")
+        <= page.viewport_size["width"]
+    )
 
 
 @pytest.fixture(params=LOOKS, ids=lambda look: f"{look[1]}-{look[0]['width']}")
 def open_look(request, server, open_tab):
     """Opens a page by its path in a window of that size and colour scheme."""
     size, scheme = request.param
-    options = {"viewport": size, "color_scheme": scheme, "reduced_motion": "reduce"}
+    options = {
+        "viewport": size,
+        "color_scheme": scheme,
+        "reduced_motion": "reduce",
+    }
     return lambda path: open_tab(f"{server.url}{path}", **options)
 
 
@@ -34,14 +47,18 @@ def test_the_builder_in_all_its_states(open_look):
     expect(page.get_by_text("An example.")).to_be_visible()
     check(page)
     page.get_by_label("Title").fill("Private: \u0378")
-    expect(page.get_by_role("button", name="Get a key and draw it")).to_be_visible()
+    expect(
+        page.get_by_role("button", name="Get a key and draw it")
+    ).to_be_visible()
     check(page)
     page.get_by_role("button", name="Get a key and draw it").click()
     expect(page.get_by_text("in none of the fonts")).to_be_visible()
     page.get_by_role("radio", name="WordPress").check()
     check(page)
     page.get_by_label("Cards key").fill("sk_nonsense")
-    expect(page.get_by_text("There is nothing to copy with this key")).to_be_visible()
+    expect(
+        page.get_by_text("There is nothing to copy with this key")
+    ).to_be_visible()
     check(page)
 
 
@@ -52,7 +69,8 @@ def test_the_dashboard_in_all_its_states(api, open_look):
     sign_in(page, key)
     check(page)
     checks = [
-        api.check(key, f"A check with a rather long name, number {number}") for number in range(5)
+        api.check(key, f"A check with a rather long name, number {number}")
+        for number in range(5)
     ]
     api("PUT", f"checks/{checks[4]['id']}/snooze", {"seconds": 600}, key)
     api.check(
@@ -64,7 +82,9 @@ def test_the_dashboard_in_all_its_states(api, open_look):
     )
     page.reload()
     late = open_row(page, "W" * 100)
-    expect(late.get_by_text("Alerts of this check don't arrive.")).to_be_visible()
+    expect(
+        late.get_by_text("Alerts of this check don't arrive.")
+    ).to_be_visible()
     check(page)
     late.get_by_role("button", name="Delete").click()
     check(page)
@@ -83,7 +103,9 @@ def open_account(page: Page) -> None:
     expect(page.get_by_text("6 of 100")).to_be_visible()
     check(page)
     page.get_by_role("button", name="Replace the key").click()
-    page.locator("#confirm").get_by_role("button", name="Replace the key").click()
+    page.locator("#confirm").get_by_role(
+        "button", name="Replace the key"
+    ).click()
     expect(page.get_by_role("button", name="I have saved it")).to_be_visible()
     check(page)
 
@@ -96,26 +118,39 @@ def test_the_documentation(open_look):
         check(page)
 
 
-def test_the_documentation_is_read_by_keyboard_alone_and_without_scripts(server, open_tab):
+def test_the_documentation_is_read_by_keyboard_alone_and_without_scripts(
+    server, open_tab
+):
     page = open_tab(f"{server.url}/docs", java_script_enabled=False)
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the text")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="A tour on one machine").first).to_be_focused()
+    expect(
+        page.get_by_role("link", name="A tour on one machine").first
+    ).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="A tour on one machine", level=1)).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="A tour on one machine", level=1)
+    ).to_be_visible()
     expect(page.get_by_text("until grep check.overdue")).to_be_visible()
 
 
-def test_the_documentation_folds_its_contents_on_a_phone_and_copies_commands(server, open_tab):
+def test_the_documentation_folds_its_contents_on_a_phone_and_copies_commands(
+    server, open_tab
+):
     for size, is_open in ((PHONE, False), (WIDE, True)):
         page = open_tab(f"{server.url}/docs/checks", viewport=size)
         expect(page.get_by_role("button", name="Copy").first).to_be_visible()
-        assert page.locator(".sections details").evaluate("it => it.open") == is_open
+        assert (
+            page.locator(".sections details").evaluate("it => it.open")
+            == is_open
+        )
         page.get_by_role("button", name="Copy").first.click()
         expect(page.get_by_role("button", name="Copied")).to_be_visible()
-        assert f"{server.url}/ping/ID" in page.evaluate("navigator.clipboard.readText()")
+        assert f"{server.url}/ping/ID" in page.evaluate(
+            "navigator.clipboard.readText()"
+        )
 
 
 def test_a_check_is_made_by_keyboard_alone(server, api, open_tab):

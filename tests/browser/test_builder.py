@@ -28,7 +28,9 @@ def get_key(page: Page, title: str = "A title") -> None:
 
 def expect_drawn(page: Page) -> None:
     expect(page.locator("#stage")).to_have_attribute("data-state", "shown")
-    expect(page.get_by_role("status").filter(has_text="PNG, 1200 × 630")).to_be_visible()
+    expect(
+        page.get_by_role("status").filter(has_text="PNG, 1200 × 630")
+    ).to_be_visible()
 
 
 def type_title(page: Page, title: str) -> None:
@@ -48,29 +50,51 @@ def copied(page: Page, what: str = "URL only") -> str:
 def cards_asked(page: Page) -> list[str]:
     """The URLs of cards that the page asks for from now on."""
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "/og?" in request.url else None)
+    page.on(
+        "request",
+        lambda request: (
+            asked.append(request.url) if "/og?" in request.url else None
+        ),
+    )
     return asked
 
 
 def pictures(page: Page) -> set[str]:
     """What the card and its three crops show."""
-    return set(page.locator("[data-shown]").evaluate_all("them => them.map((it) => it.src)"))
+    return set(
+        page.locator("[data-shown]").evaluate_all(
+            "them => them.map((it) => it.src)"
+        )
+    )
 
 
-def test_it_shows_a_look_before_it_asks_and_then_the_own_card_and_its_crops(server, page):
+def test_it_shows_a_look_before_it_asks_and_then_the_own_card_and_its_crops(
+    server, page
+):
     asked = cards_asked(page)
     page.set_viewport_size({"width": 1440, "height": 900})
     for name in ("Article light", "Blog dark"):
         page.get_by_role("radio", name=name).check()
-        assert pictures(page) == {f"{server.url}/pages/looks/{name.replace(' ', '-').lower()}.png"}
-    expect(page.get_by_text("An example. Type a title to see your own card.")).to_be_visible()
+        assert pictures(page) == {
+            f"{server.url}/pages/looks/{name.replace(' ', '-').lower()}.png"
+        }
+    expect(
+        page.get_by_text("An example. Type a title to see your own card.")
+    ).to_be_visible()
     expect(page.get_by_role("button", name=GET_KEY)).to_be_hidden()
     assert asked == []
     get_key(page, "Alone")
-    assert re.fullmatch(r".*/og\?title=Alone&template=blog&key=sk_[\w-]+", copied(page))
+    assert re.fullmatch(
+        r".*/og\?title=Alone&template=blog&key=sk_[\w-]+", copied(page)
+    )
     (picture,) = pictures(page)
     assert picture.startswith("blob:")
-    assert page.locator(".crops").evaluate("it => it.getBoundingClientRect().bottom") <= 900
+    assert (
+        page.locator(".crops").evaluate(
+            "it => it.getBoundingClientRect().bottom"
+        )
+        <= 900
+    )
     page.get_by_label("Title").fill("")
     expect(page.get_by_text("An example.")).to_be_visible()
     expect(page.get_by_role("button", name="Copy")).to_be_hidden()
@@ -103,9 +127,12 @@ def test_an_open_graph_reader_finds_the_card_in_the_copied_head(page):
 def test_the_copied_lines_are_the_ones_that_networks_read(server, page):
     get_key(page, "Café & crème")
     url = copied(page)
-    assert url.startswith(f"{server.url}/og?title=Caf%C3%A9%20%26%20cr%C3%A8me&")
+    assert url.startswith(
+        f"{server.url}/og?title=Caf%C3%A9%20%26%20cr%C3%A8me&"
+    )
     lines = re.findall(
-        r'<meta (?:property|name)="([^"]+)" content="([^"]+)">', copied(page, "Image lines")
+        r'<meta (?:property|name)="([^"]+)" content="([^"]+)">',
+        copied(page, "Image lines"),
     )
     assert lines == [
         ("og:image", url.replace("&", "&amp;")),
@@ -121,7 +148,9 @@ def test_a_card_is_drawn_on_pause_and_comes_back_with_its_key(page):
     get_key(page)
     asked = cards_asked(page)
     page.get_by_label("Title").fill("")
-    page.get_by_label("Title").press_sequentially("Typed letter by letter", delay=20)
+    page.get_by_label("Title").press_sequentially(
+        "Typed letter by letter", delay=20
+    )
     expect_drawn(page)
     url = copied(page)
     assert asked == [url]
@@ -149,19 +178,32 @@ def test_the_card_of_a_link_is_drawn_only_when_the_visitor_asks(page):
     assert "sk_foreign" not in asked[0]
 
 
-def test_a_recipe_holds_what_is_chosen_and_nothing_that_is_typed_or_an_example(server, page):
+def test_a_recipe_holds_what_is_chosen_and_nothing_that_is_typed_or_an_example(
+    server, page
+):
     get_key(page, "Of one page")
     page.get_by_role("radio", name="Article dark").check()
     text = copied(page, "Hugo")
     for label in TEXTS:
-        example = page.get_by_label(label).get_attribute("placeholder").removeprefix("e.g. ")
+        example = (
+            page.get_by_label(label)
+            .get_attribute("placeholder")
+            .removeprefix("e.g. ")
+        )
         assert example not in text
-    expect(page.get_by_text("Save it as layouts/partials/card.html, and put")).to_be_visible()
-    assert f'content="{server.url}/og?{{{{ $query }}}}&amp;template=article&amp;key=sk_' in text
+    expect(
+        page.get_by_text("Save it as layouts/partials/card.html, and put")
+    ).to_be_visible()
+    assert (
+        f'content="{server.url}/og?{{{{ $query }}}}&amp;template=article&amp;key=sk_'
+        in text
+    )
     assert "Of one page" not in text
 
 
-def test_a_closed_registration_is_explained_and_a_given_key_works(start, open_tab):
+def test_a_closed_registration_is_explained_and_a_given_key_works(
+    start, open_tab
+):
     open_server = start()
     key = Api(open_server)("POST", "register")["key"]
     open_server.kill()
@@ -180,11 +222,17 @@ def test_a_closed_registration_is_explained_and_a_given_key_works(start, open_ta
 def test_a_card_that_must_wait_is_asked_for_again(page):
     get_key(page)
     page.clock.install()
-    busy = {"status": 429, "headers": {"Retry-After": "40"}, "json": {"error": "One too many."}}
+    busy = {
+        "status": 429,
+        "headers": {"Retry-After": "40"},
+        "json": {"error": "One too many."},
+    }
     page.route("**/og?*", lambda route: route.fulfill(**busy))
     page.get_by_label("Title").fill("Another")
     page.clock.run_for(1000)
-    expect(page.get_by_text("One too many. Trying again in 40 s.")).to_be_visible()
+    expect(
+        page.get_by_text("One too many. Trying again in 40 s.")
+    ).to_be_visible()
     page.unroute("**/og?*")
     page.clock.run_for(40_000)
     expect_drawn(page)
@@ -192,7 +240,10 @@ def test_a_card_that_must_wait_is_asked_for_again(page):
 
 def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(api, page):
     get_key(page)
-    copy, key = page.get_by_role("button", name="Copy"), page.get_by_label("Cards key")
+    copy, key = (
+        page.get_by_role("button", name="Copy"),
+        page.get_by_label("Cards key"),
+    )
     taken = key.input_value()
     for bad, sentence in (
         ("sk_nonsense", "not known here"),
@@ -200,11 +251,17 @@ def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(api, page):
     ):
         key.fill(bad)
         expect(copy).to_be_disabled()
-        expect(page.get_by_role("alert").filter(has_text=sentence)).to_be_visible()
+        expect(
+            page.get_by_role("alert").filter(has_text=sentence)
+        ).to_be_visible()
         # Another page of this server must not find a secret there.
-        assert page.evaluate("key => localStorage.getItem('cardbeat.cards_key') !== key", bad)
+        assert page.evaluate(
+            "key => localStorage.getItem('cardbeat.cards_key') !== key", bad
+        )
     key.fill(taken)
     expect(copy).to_be_enabled()
     page.get_by_label("Title").fill("long " * 2000)
-    expect(page.locator("#cover-text")).to_contain_text("Its texts are too long together")
+    expect(page.locator("#cover-text")).to_contain_text(
+        "Its texts are too long together"
+    )
     expect(copy).to_be_disabled()

@@ -7,8 +7,20 @@ from playwright.sync_api import Locator, Page, Route, expect
 from tests.browser.board import edit, open_row, refresh
 from tests.support import wait_until
 
-FOR_OWNERS = ("New check", "Edit", "Delete", "Send a test alert", "Copy", "Snooze")
-FOR_OWNERS_OF_KEYS = ("Replace the key", "Make a new secret", "Make a read-only key", "End it")
+FOR_OWNERS = (
+    "New check",
+    "Edit",
+    "Delete",
+    "Send a test alert",
+    "Copy",
+    "Snooze",
+)
+FOR_OWNERS_OF_KEYS = (
+    "Replace the key",
+    "Make a new secret",
+    "Make a read-only key",
+    "End it",
+)
 
 
 def opened_again(page: Page) -> Page:
@@ -23,7 +35,9 @@ def open_account(page: Page) -> Locator:
     return page.get_by_role("dialog", name="Key and limits")
 
 
-def test_a_key_stays_in_its_tab_or_on_the_device_until_one_signs_out_of_all_tabs(key, dashboard):
+def test_a_key_stays_in_its_tab_or_on_the_device_until_one_signs_out_of_all_tabs(
+    key, dashboard
+):
     page = dashboard(key)
     page.reload()
     expect(page.get_by_role("button", name="New check")).to_be_visible()
@@ -42,8 +56,12 @@ def test_a_key_is_replaced_and_the_new_one_remembered(api, key, dashboard):
     api.check(key)
     page = dashboard(key, remember=True)
     open_account(page).get_by_role("button", name="Replace the key").click()
-    page.locator("#confirm").get_by_role("button", name="Replace the key").click()
-    expect(page.get_by_role("heading", name="Save the new key now")).to_be_focused()
+    page.locator("#confirm").get_by_role(
+        "button", name="Replace the key"
+    ).click()
+    expect(
+        page.get_by_role("heading", name="Save the new key now")
+    ).to_be_focused()
     replaced = page.locator("#new-key").inner_text()
     expect(page.locator("#new-secret")).to_be_hidden()
     page.get_by_role("button", name="I have saved it").click()
@@ -53,7 +71,9 @@ def test_a_key_is_replaced_and_the_new_one_remembered(api, key, dashboard):
     expect(page.get_by_role("heading", name="Nightly backup")).to_be_visible()
 
 
-def test_nothing_of_a_key_comes_back_once_it_is_signed_out_in_another_tab(api, key, dashboard):
+def test_nothing_of_a_key_comes_back_once_it_is_signed_out_in_another_tab(
+    api, key, dashboard
+):
     check = api.check(key)
     page = dashboard(key, remember=True)
     edit(page, "Nightly backup")
@@ -70,7 +90,9 @@ def test_nothing_of_a_key_comes_back_once_it_is_signed_out_in_another_tab(api, k
     expect(page.get_by_label("Checks key")).to_be_focused()
     held[0].continue_()
     expect(page.locator("#editor-save")).to_be_enabled()
-    expect(page.locator("#checks li").or_(page.get_by_role("dialog"))).to_have_count(0)
+    expect(
+        page.locator("#checks li").or_(page.get_by_role("dialog"))
+    ).to_have_count(0)
 
 
 def test_a_wrong_a_public_and_a_revoked_key_are_told_apart_and_whom_to_ask(
@@ -85,7 +107,9 @@ def test_a_wrong_a_public_and_a_revoked_key_are_told_apart_and_whom_to_ask(
     ):
         page.get_by_label("Checks key").fill(wrong)
         page.get_by_role("button", name="Open the checks").click()
-        expect(page.get_by_label("Checks key")).to_have_accessible_description(re.compile(words))
+        expect(page.get_by_label("Checks key")).to_have_accessible_description(
+            re.compile(words)
+        )
     expect(page.locator("#sign-in")).to_contain_text(
         "Lost your key? Ask the operator of this server: keys replace"
     )
@@ -98,17 +122,23 @@ def test_a_wrong_a_public_and_a_revoked_key_are_told_apart_and_whom_to_ask(
     )
 
 
-def test_a_reader_sees_the_checks_and_no_button_that_is_refused(api, key, dashboard):
+def test_a_reader_sees_the_checks_and_no_button_that_is_refused(
+    api, key, dashboard
+):
     check = api.check(key, webhook_url="http://127.0.0.1:9/secret")
     api("POST", f"checks/{check['id']}/test-alert", key=key)
     reader = api("POST", "key/read-only", key=key)["key"]
     page = dashboard(reader, remember=True)
     for _ in range(2):
         opened = open_row(page, "Nightly backup")
-        expect(opened.get_by_role("cell", name="Test", exact=True)).to_be_visible()
+        expect(
+            opened.get_by_role("cell", name="Test", exact=True)
+        ).to_be_visible()
         expect(opened).to_contain_text("to 127.0.0.1")
         for name in FOR_OWNERS:
-            expect(page.get_by_role("button", name=re.compile(f"^{name}"))).to_have_count(0)
+            expect(
+                page.get_by_role("button", name=re.compile(f"^{name}"))
+            ).to_have_count(0)
         expect(opened.get_by_role("tab")).to_have_count(0)
         assert check["id"] not in page.content()
         assert "secret" not in opened.inner_text()
@@ -120,13 +150,19 @@ def test_a_reader_sees_the_checks_and_no_button_that_is_refused(api, key, dashbo
         expect(account.get_by_role("button", name=name)).to_have_count(0)
 
 
-def test_a_read_only_key_is_made_replaced_and_ended_on_the_page(api, key, dashboard):
+def test_a_read_only_key_is_made_replaced_and_ended_on_the_page(
+    api, key, dashboard
+):
     page, values = dashboard(key), []
     for question in ("", "Make another one"):
-        open_account(page).get_by_role("button", name="Make a read-only key").click()
+        open_account(page).get_by_role(
+            "button", name="Make a read-only key"
+        ).click()
         if question:
             page.get_by_role("button", name=question).click()
-        expect(page.get_by_role("heading", name="Save the read-only key now")).to_be_focused()
+        expect(
+            page.get_by_role("heading", name="Save the read-only key now")
+        ).to_be_focused()
         values.append(page.locator("#new-key").inner_text())
         page.get_by_role("button", name="I have saved it").click()
         expect(page.get_by_role("button", name="New check")).to_be_visible()
@@ -135,5 +171,7 @@ def test_a_read_only_key_is_made_replaced_and_ended_on_the_page(api, key, dashbo
     expect(account.locator("#account-reader")).to_contain_text(values[1][:8])
     account.get_by_role("button", name="End it").click()
     page.get_by_role("button", name="End the read-only key").click()
-    expect(account.locator("#account-reader")).to_contain_text("changes nothing")
+    expect(account.locator("#account-reader")).to_contain_text(
+        "changes nothing"
+    )
     expect(account.get_by_role("button", name="End it")).to_be_hidden()

@@ -12,7 +12,9 @@ from tests.artifact import ran
 from tests.documentation import blocks
 from tests.unit.heartbeat.alerts.test_receivers import DOCUMENTED, URLS
 
-OTHER_URLS = [url for receiver in DOCUMENTED.values() for url in receiver["other_urls"]]
+OTHER_URLS = [
+    url for receiver in DOCUMENTED.values() for url in receiver["other_urls"]
+]
 NOW = "Date.UTC(2026, 0, 31, 12)"
 
 
@@ -24,7 +26,10 @@ def test_times_and_durations_are_told_in_words(run):
         "2026-02-02 12:00:00": "in 2 days",
     }
     for time, words in times.items():
-        assert run("shared/time.js", f"m.fromNow(m.parseTime('{time}'), {NOW})") == words
+        assert (
+            run("shared/time.js", f"m.fromNow(m.parseTime('{time}'), {NOW})")
+            == words
+        )
     seconds = {
         0: "0 seconds",
         90: "1 minute 30 seconds",
@@ -33,9 +38,19 @@ def test_times_and_durations_are_told_in_words(run):
     }
     for count, words in seconds.items():
         assert run("shared/time.js", f"m.durationText({count})") == words
-    assert run("shared/time.js", "m.durationText(93_784, 2)") == "1 day 2 hours"
-    for count, amount in {0: [0, 1], 90: [90, 1], 3600: [1, 3600], 172_800: [2, 86_400]}.items():
-        assert list(run("shared/time.js", f"m.inLargestUnit({count})").values()) == amount
+    assert (
+        run("shared/time.js", "m.durationText(93_784, 2)") == "1 day 2 hours"
+    )
+    for count, amount in {
+        0: [0, 1],
+        90: [90, 1],
+        3600: [1, 3600],
+        172_800: [2, 86_400],
+    }.items():
+        assert (
+            list(run("shared/time.js", f"m.inLargestUnit({count})").values())
+            == amount
+        )
 
 
 @pytest.mark.parametrize(
@@ -49,9 +64,12 @@ def test_times_and_durations_are_told_in_words(run):
         (31_536_000, "30 2 1 * *"),
     ],
 )
-def test_a_crontab_line_runs_the_job_as_often_as_its_check_expects_it(run, seconds, schedule):
+def test_a_crontab_line_runs_the_job_as_often_as_its_check_expects_it(
+    run, seconds, schedule
+):
     line = run(
-        "dashboard/cron.js", f"m.crontabLine({{period_seconds: {seconds}, ping_url: 'http://x'}})"
+        "dashboard/cron.js",
+        f"m.crontabLine({{period_seconds: {seconds}, ping_url: 'http://x'}})",
     )
     assert (
         line
@@ -60,7 +78,10 @@ def test_a_crontab_line_runs_the_job_as_often_as_its_check_expects_it(run, secon
 
 
 def test_the_documentation_shows_the_crontab_line_of_a_nightly_job(run):
-    for page, url in (("README", "https://cards.example.com"), ("checks", "http://127.0.0.1:8080")):
+    for page, url in (
+        ("README", "https://cards.example.com"),
+        ("checks", "http://127.0.0.1:8080"),
+    ):
         line = run(
             "dashboard/cron.js",
             f"m.crontabLine({{period_seconds: 86_400, ping_url: '{url}/ping/ID'}})",
@@ -74,10 +95,22 @@ def test_the_documentation_shows_the_crontab_line_of_a_nightly_job(run):
 @pytest.mark.parametrize(
     ("hosts", "reach"),
     [
-        ("localhost cards.localhost 127.8.0.1 [::1] [::ffff:127.0.0.1]", [True, True]),
-        ("10.0.0.1 172.31.255.1 192.168.1.1 100.64.0.1 0.0.0.0", [False, True]),
-        ("[fd00::1] [fe80::1] [::] nas cards.local nas.home.arpa", [False, True]),
-        ("cards.example.com 172.32.0.1 8.8.8.8 10.example.com [2001:db8::1]", [False, False]),
+        (
+            "localhost cards.localhost 127.8.0.1 [::1] [::ffff:127.0.0.1]",
+            [True, True],
+        ),
+        (
+            "10.0.0.1 172.31.255.1 192.168.1.1 100.64.0.1 0.0.0.0",
+            [False, True],
+        ),
+        (
+            "[fd00::1] [fe80::1] [::] nas cards.local nas.home.arpa",
+            [False, True],
+        ),
+        (
+            "cards.example.com 172.32.0.1 8.8.8.8 10.example.com [2001:db8::1]",
+            [False, False],
+        ),
     ],
 )
 def test_it_is_known_who_can_fetch_from_a_host(run, hosts, reach):
@@ -103,11 +136,19 @@ def test_a_python_job_pings_unless_it_fails(api, recipe):
     check = api.check(key)
     script = recipe("python", check["ping_url"])
     for job, status in (("dict", 0), ("[].pop", 1)):
-        assert ran(sys.executable, "-c", f"job = {job}\n{script}").returncode == status
-        assert api("GET", f"checks/{check['id']}", key=key)["check"]["ping_count"] == 1
+        assert (
+            ran(sys.executable, "-c", f"job = {job}\n{script}").returncode
+            == status
+        )
+        assert (
+            api("GET", f"checks/{check['id']}", key=key)["check"]["ping_count"]
+            == 1
+        )
 
 
-def test_systemd_takes_its_lines_and_a_percent_sign_is_escaped(recipe, tmp_path):
+def test_systemd_takes_its_lines_and_a_percent_sign_is_escaped(
+    recipe, tmp_path
+):
     assert recipe("crontab").endswith("/a\\%20b/ping/ID")
     assert recipe("systemd").endswith("/a%%20b/ping/ID")
     assert recipe("url") == PING_URL
@@ -117,9 +158,16 @@ def test_systemd_takes_its_lines_and_a_percent_sign_is_escaped(recipe, tmp_path)
 
 
 def test_what_stands_before_a_colon_and_a_space_names_a_group(run):
-    names = {"a: b: c": ["a", "b: c"], "10:30 job": ["", "10:30 job"], ": x": ["", ": x"]}
+    names = {
+        "a: b: c": ["a", "b: c"],
+        "10:30 job": ["", "10:30 job"],
+        ": x": ["", ": x"],
+    }
     for name, group in names.items():
-        assert list(run("dashboard/groups.js", f"m.splitName({name!r})").values()) == group
+        assert (
+            list(run("dashboard/groups.js", f"m.splitName({name!r})").values())
+            == group
+        )
 
 
 PINGED = {
@@ -142,19 +190,38 @@ LATER = "2026-01-02 00:00:00"
         ({"delivery": "failing"}, "on_time", "attention"),
     ],
 )
-def test_a_check_has_a_look_and_a_place_in_the_filter(run, changes, state, kind):
+def test_a_check_has_a_look_and_a_place_in_the_filter(
+    run, changes, state, kind
+):
     check = json.dumps({**PINGED, **changes})
-    assert run("dashboard/groups.js", f"[m.stateOf({check}), m.kindOf({check})]") == [state, kind]
+    assert run(
+        "dashboard/groups.js", f"[m.stateOf({check}), m.kindOf({check})]"
+    ) == [state, kind]
 
 
 def test_the_newest_outage_is_first_and_those_that_are_snoozed_are_last(run):
     times = [f"2026-01-0{day} 00:00:00" for day in range(1, 6)]
     overdue = {**PINGED, "status": "overdue", "deadline_at": times[0]}
     checks = [
-        {**overdue, "name": "snoozed", "snoozed_until": times[4], "deadline_at": times[4]},
-        {**PINGED, "name": "unheard", "delivery": "failing", "deadline_at": times[4]},
+        {
+            **overdue,
+            "name": "snoozed",
+            "snoozed_until": times[4],
+            "deadline_at": times[4],
+        },
+        {
+            **PINGED,
+            "name": "unheard",
+            "delivery": "failing",
+            "deadline_at": times[4],
+        },
         {**overdue, "name": "old"},
-        {**overdue, "name": "failed", "failed_at": times[1], "deadline_at": times[4]},
+        {
+            **overdue,
+            "name": "failed",
+            "failed_at": times[1],
+            "deadline_at": times[4],
+        },
         {**overdue, "name": "newer", "deadline_at": times[2]},
         {**PINGED, "name": "untold", "failed_at": times[1]},
     ]
@@ -173,24 +240,44 @@ def test_the_newest_outage_is_first_and_those_that_are_snoozed_are_last(run):
 
 
 def test_a_receivers_answer_is_told_in_words(run):
-    refused, silent = "The receiver answered {}.", "The connection was refused."
+    refused, silent = (
+        "The receiver answered {}.",
+        "The connection was refused.",
+    )
     for status, error, short in (
         (404, refused, "no such webhook (404)"),
         (302, refused, "moved (302)"),
         (503, refused, "receiver failed (503)"),
         (None, silent, "no answer"),
     ):
-        alert = json.dumps({"last_status": status, "last_error": error.format(status)})
-        assert run("dashboard/answers.js", f"m.explain({alert}).short") == short
-    assert run("dashboard/answers.js", "m.explain({last_status: 204, last_error: null})") is None
-    untried, taken = ({"attempts": n, "last_status": None, "last_error": None} for n in (0, 1))
+        alert = json.dumps(
+            {"last_status": status, "last_error": error.format(status)}
+        )
+        assert (
+            run("dashboard/answers.js", f"m.explain({alert}).short") == short
+        )
+    assert (
+        run(
+            "dashboard/answers.js",
+            "m.explain({last_status: 204, last_error: null})",
+        )
+        is None
+    )
+    untried, taken = (
+        {"attempts": n, "last_status": None, "last_error": None}
+        for n in (0, 1)
+    )
     failed = {"attempts": 3, "last_status": None, "last_error": silent}
     alerts = json.dumps([untried, taken, failed])
     assert run("dashboard/answers.js", f"m.lastFailed({alerts})") == failed
 
 
-@pytest.mark.parametrize("url", [*URLS, *(url for url in OTHER_URLS if "//" in url)])
-def test_a_receiver_is_known_by_the_shape_of_its_url_as_the_server_knows_it(run, url):
+@pytest.mark.parametrize(
+    "url", [*URLS, *(url for url in OTHER_URLS if "//" in url)]
+)
+def test_a_receiver_is_known_by_the_shape_of_its_url_as_the_server_knows_it(
+    run, url
+):
     target = parse(url)
     shown = run("editor/receivers.js", f"m.receiverName({url!r})")
     for receiver in RECEIVERS:

@@ -29,12 +29,25 @@ class Busy(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        with contextlib.closing(self._connection), contextlib.suppress(OSError, http.client.HTTPException):
+        with (
+            contextlib.closing(self._connection),
+            contextlib.suppress(OSError, http.client.HTTPException),
+        ):
             for number in itertools.count():
                 if self._stopping.is_set():
                     return
-                self.pings[exchange(self._connection, "GET", f"/ping/{self.check['id']}").status] += 1
-                changed = exchange(self._connection, "PATCH", self.path, {"name": f"job {number}"}, self.key)
+                self.pings[
+                    exchange(
+                        self._connection, "GET", f"/ping/{self.check['id']}"
+                    ).status
+                ] += 1
+                changed = exchange(
+                    self._connection,
+                    "PATCH",
+                    self.path,
+                    {"name": f"job {number}"},
+                    self.key,
+                )
                 if changed.status == 200:
                     self.check = changed.json["check"]
 
@@ -44,7 +57,9 @@ class Busy(threading.Thread):
 
     def stored(self, server: Running) -> dict[str, Any]:
         """Its check as a server has it, which must hold all that was acknowledged."""
-        stored = dict(ask(server, "GET", self.path, key=self.key).json["check"])
+        stored = dict(
+            ask(server, "GET", self.path, key=self.key).json["check"]
+        )
         assert stored["ping_count"] >= self.pings[200]
         assert stored["version"] >= self.check["version"]
         if stored["version"] == self.check["version"]:
@@ -55,7 +70,13 @@ class Busy(threading.Thread):
 def go_on(clients: Sequence[Busy], status: int = 200, more: int = 20) -> None:
     """Wait until each client got so many more answers of this status to its pings."""
     enough = [client.pings[status] + more for client in clients]
-    wait_until(lambda: all(client.pings[status] >= count for client, count in zip(clients, enough, strict=True)), 120)
+    wait_until(
+        lambda: all(
+            client.pings[status] >= count
+            for client, count in zip(clients, enough, strict=True)
+        ),
+        120,
+    )
 
 
 def stop(clients: Iterable[Busy], *statuses: int) -> None:

@@ -21,8 +21,12 @@ class Pair:
     """A primary and its standby."""
 
     def __init__(self, folder: Path, programs: Path) -> None:
-        self.primary, self.standby = (Postgres(folder / name, programs) for name in ("one", "other"))
-        self._ports = f"127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}"
+        self.primary, self.standby = (
+            Postgres(folder / name, programs) for name in ("one", "other")
+        )
+        self._ports = (
+            f"127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}"
+        )
         self._schemas = itertools.count(1)
         self.primary.create()
         self.primary.start()
@@ -46,7 +50,12 @@ class Pair:
         self.standby.start()
         if is_synchronous:
             self._set_synchronous(is_synchronous=True)
-        wait_until(lambda: self._standbys() == [("streaming", "sync" if is_synchronous else "async")])
+        wait_until(
+            lambda: (
+                self._standbys()
+                == [("streaming", "sync" if is_synchronous else "async")]
+            )
+        )
 
     def fail_over(self) -> None:
         """Kill the primary. The standby takes its place, and has none itself."""
@@ -65,25 +74,50 @@ class Pair:
     def _set_synchronous(self, *, is_synchronous: bool) -> None:
         # The copy of a primary that waits for nobody does not wait either when it is promoted.
         names = "*" if is_synchronous else ""
-        self.primary.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+        self.primary.execute(
+            f"ALTER SYSTEM SET synchronous_standby_names = '{names}'"
+        )
         self.primary.execute("SELECT pg_reload_conf()")
 
     def _standbys(self) -> list[tuple[Any, ...]]:
-        return self.primary.execute("SELECT state, sync_state FROM pg_stat_replication")
+        return self.primary.execute(
+            "SELECT state, sync_state FROM pg_stat_replication"
+        )
 
 
 class Node(Running):
     """A server of cardbeat, with a data folder of its own. `command`, to which options are added, runs in this tree."""
 
-    def __init__(self, folder: Path, command: Sequence[Any], url: str, *options: str, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        command: Sequence[Any],
+        url: str,
+        *options: str,
+        host: str = "127.0.0.1",
+    ) -> None:
         folder.mkdir()
         super().__init__(None, free_port(), folder / "log")
         self.host = host
         self.folder = folder
         self._environment = clean_environment(CARDBEAT_DATABASE=url)
         self._command = [
-            *(*ENDS_WITH_US, *command, "--host", host, "--port", str(self.port)),
-            *("--data", folder / "data", "--allow-private-webhooks", "--register-per-minute", "1000", *options),
+            *(
+                *ENDS_WITH_US,
+                *command,
+                "--host",
+                host,
+                "--port",
+                str(self.port),
+            ),
+            *(
+                "--data",
+                folder / "data",
+                "--allow-private-webhooks",
+                "--register-per-minute",
+                "1000",
+                *options,
+            ),
         ]
 
     def start(self) -> None:
@@ -93,7 +127,9 @@ class Node(Running):
     def begin(self) -> None:
         """Start it, without waiting until it serves."""
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(self._command, cwd=ROOT, stderr=log, env=self._environment)
+            self.process = subprocess.Popen(
+                self._command, cwd=ROOT, stderr=log, env=self._environment
+            )
 
     def kill(self) -> None:
         if self.process:

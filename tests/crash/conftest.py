@@ -22,10 +22,15 @@ DISK_BYTES = 16 * MIB
 def faulty_library(tmp_path_factory):
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.fail("These tests compile a library, and there is no compiler: apt-get install gcc libc6-dev")
+        pytest.fail(
+            "These tests compile a library, and there is no compiler: apt-get install gcc libc6-dev"
+        )
     library = tmp_path_factory.mktemp("faults") / "faults.so"
     source = Path(__file__).with_name("faults.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", library, source],
+        check=True,
+    )
     return library
 
 
@@ -111,7 +116,9 @@ class Disk:
     def leave(self, free: int) -> None:
         """Take all but so many bytes."""
         with self._ballast.open("wb") as ballast:
-            os.posix_fallocate(ballast.fileno(), 0, shutil.disk_usage(self.folder).free - free)
+            os.posix_fallocate(
+                ballast.fileno(), 0, shutil.disk_usage(self.folder).free - free
+            )
 
     def make_room(self) -> None:
         self._ballast.unlink()
@@ -123,8 +130,14 @@ def disk(request, tmp_path):
     folder = tmp_path / "disk"
     folder.mkdir()
     options = f"size={getattr(request, 'param', DISK_BYTES)}"
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder],
+        capture_output=True,
+        check=False,
+    )
     if mounted.returncode != 0:
-        pytest.skip("mounting is not allowed here; tests/http/test_disk.py limits the file size instead")
+        pytest.skip(
+            "mounting is not allowed here; tests/http/test_disk.py limits the file size instead"
+        )
     yield Disk(folder)
     subprocess.run(["umount", "--lazy", folder], check=True)

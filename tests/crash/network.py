@@ -39,12 +39,34 @@ class Namespace:
     def run(self, *command: str) -> None:
         run(*self.command, *command)
 
-    def link(self, name: str, address: str, other: "Namespace | None", other_name: str, other_address: str) -> None:
+    def link(
+        self,
+        name: str,
+        address: str,
+        other: "Namespace | None",
+        other_name: str,
+        other_address: str,
+    ) -> None:
         """A cable to another namespace, or to that of this process. The addresses have the length of their network."""
         there = str(other._holder.pid if other else os.getpid())
-        self.run("ip", "link", "add", name, "type", "veth", "peer", "name", other_name, "netns", there)
+        self.run(
+            "ip",
+            "link",
+            "add",
+            name,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            other_name,
+            "netns",
+            there,
+        )
         run_there = other.run if other else run
-        for run_at_end, end, at in ((self.run, name, address), (run_there, other_name, other_address)):
+        for run_at_end, end, at in (
+            (self.run, name, address),
+            (run_there, other_name, other_address),
+        ):
             run_at_end("ip", "address", "add", at, "dev", end)
             run_at_end("ip", "link", "set", end, "up")
 
@@ -77,9 +99,27 @@ class Network:
             undo.pop_all()
 
     def _lay_cables(self, inner: IPv4Network, outer: IPv4Network) -> None:
-        self.far.link("direct", f"{self.there}/30", None, f"{self._name}d", f"{self.here}/30")
-        self._router.link("inner", f"{inner[1]}/30", self.far, "router", f"{self.behind_cut}/30")
-        self._router.link("outer", f"{outer[2]}/30", None, f"{self._name}r", f"{self.behind_router}/30")
+        self.far.link(
+            "direct",
+            f"{self.there}/30",
+            None,
+            f"{self._name}d",
+            f"{self.here}/30",
+        )
+        self._router.link(
+            "inner",
+            f"{inner[1]}/30",
+            self.far,
+            "router",
+            f"{self.behind_cut}/30",
+        )
+        self._router.link(
+            "outer",
+            f"{outer[2]}/30",
+            None,
+            f"{self._name}r",
+            f"{self.behind_router}/30",
+        )
         self.far.run("ip", "route", "add", str(outer), "via", str(inner[1]))
         run("ip", "route", "add", str(inner), "via", str(outer[2]))
 
@@ -100,11 +140,18 @@ class Network:
         self._router.close()
 
     def _forward(self, value: str) -> None:
-        self._router.run("sh", "-c", f"echo {value} >/proc/sys/net/ipv4/ip_forward")
+        self._router.run(
+            "sh", "-c", f"echo {value} >/proc/sys/net/ipv4/ip_forward"
+        )
 
 
 def run(*command: str) -> None:
     """Raises `Refused`."""
-    ran = subprocess.run([*ENDS_WITH_US, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    ran = subprocess.run(
+        [*ENDS_WITH_US, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
     if ran.returncode:
         raise Refused(f"{' '.join(command)}: {ran.stdout.decode().strip()}")

@@ -20,10 +20,14 @@ def test_a_backup_under_load_restores_to_a_working_service(start, run):
     key = checks_key(server)
     clients = [Busy(server, key) for _ in range(4)]
     go_on(clients)
-    acknowledged = [(client.pings[200], client.check["version"]) for client in clients]
+    acknowledged = [
+        (client.pings[200], client.check["version"]) for client in clients
+    ]
     run("backup", "copy.db").check_returncode()
     stop(clients, 200)
-    assert "in use, so stop the server first" in run("restore", "copy.db").stderr
+    assert (
+        "in use, so stop the server first" in run("restore", "copy.db").stderr
+    )
     assert server.stop() == 0
     run("restore", "copy.db").check_returncode()
     again = start()
@@ -37,7 +41,9 @@ def test_a_backup_under_load_restores_to_a_working_service(start, run):
     assert "sound" in run("doctor").stdout
 
 
-def test_a_backup_to_a_full_disk_is_one_line_and_leaves_nothing(disk, tmp_path, run):
+def test_a_backup_to_a_full_disk_is_one_line_and_leaves_nothing(
+    disk, tmp_path, run
+):
     open_database(tmp_path / "cardbeat-data").close()
     disk.leave(50 * 1024)
     before = os.listdir(disk.folder)
@@ -60,7 +66,11 @@ def much_to_copy(tmp_path_factory):
 
 def left(folder):
     """What stands in a folder of what backups make, and of the folders in which they make it."""
-    return sorted(path.name for path in folder.iterdir() if path.name.startswith((PREFIX, "copy")))
+    return sorted(
+        path.name
+        for path in folder.iterdir()
+        if path.name.startswith((PREFIX, "copy"))
+    )
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
@@ -75,7 +85,11 @@ def test_a_backup_that_is_stopped_in_the_middle_leaves_nothing_behind(
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_until(lambda: any(path.stat().st_size for path in tmp_path.glob(f"{PREFIX}*/copy")))
+    wait_until(
+        lambda: any(
+            path.stat().st_size for path in tmp_path.glob(f"{PREFIX}*/copy")
+        )
+    )
     backup.send_signal(signal.Signals[name])
     _, told = backup.communicate(timeout=60)
     if name == "SIGKILL":
@@ -85,6 +99,9 @@ def test_a_backup_that_is_stopped_in_the_middle_leaves_nothing_behind(
         assert left(tmp_path) == ["copy.db"]
     else:
         assert backup.returncode == 2
-        assert told.splitlines()[-1] == f"cardbeat: stopped by {name}; copy.db was not written"
+        assert (
+            told.splitlines()[-1]
+            == f"cardbeat: stopped by {name}; copy.db was not written"
+        )
         assert "Traceback" not in told
         assert left(tmp_path) == []

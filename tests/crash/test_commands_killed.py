@@ -72,16 +72,27 @@ def found_in(folder):
     version = 0
     if (folder / FILE_NAME).exists():
         require_sound(folder / FILE_NAME)
-        with contextlib.closing(sqlite3.connect(folder / FILE_NAME)) as connection:
+        with contextlib.closing(
+            sqlite3.connect(folder / FILE_NAME)
+        ) as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-    with contextlib.closing(open_database(folder)) as database, database.read() as connection:
-        counts = connection.execute("SELECT (SELECT count(*) FROM keys), (SELECT count(*) FROM checks)").fetchone()
+    with (
+        contextlib.closing(open_database(folder)) as database,
+        database.read() as connection,
+    ):
+        counts = connection.execute(
+            "SELECT (SELECT count(*) FROM keys), (SELECT count(*) FROM checks)"
+        ).fetchone()
     return version, *counts
 
 
 def found_in_backup(folder):
-    with contextlib.closing(sqlite3.connect(folder.with_name("backup.db"))) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    with contextlib.closing(
+        sqlite3.connect(folder.with_name("backup.db"))
+    ) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [
+            ("ok",)
+        ]
         return connection.execute("SELECT count(*) FROM keys").fetchone()[0]
 
 
@@ -89,10 +100,30 @@ CREATE = ("keys", "create", "--email", "e@f")
 TABLE = pytest.mark.parametrize(
     "case",
     [
-        (nothing, CREATE, found_in, [(0, 0, 0), (VERSION, 0, 0), (VERSION, 1, 0)]),
-        (newer_than_its_backup, ("restore", "backup.db"), found_in, [(VERSION, 2, 0), (VERSION, 1, 0)]),
-        (newer_than_its_backup, ("backup", "backup.db"), found_in_backup, [1, 2]),
-        (of_version_7, CREATE, found_in, [(7, 3, 3), (VERSION, 3, 3), (VERSION, 4, 3)]),
+        (
+            nothing,
+            CREATE,
+            found_in,
+            [(0, 0, 0), (VERSION, 0, 0), (VERSION, 1, 0)],
+        ),
+        (
+            newer_than_its_backup,
+            ("restore", "backup.db"),
+            found_in,
+            [(VERSION, 2, 0), (VERSION, 1, 0)],
+        ),
+        (
+            newer_than_its_backup,
+            ("backup", "backup.db"),
+            found_in_backup,
+            [1, 2],
+        ),
+        (
+            of_version_7,
+            CREATE,
+            found_in,
+            [(7, 3, 3), (VERSION, 3, 3), (VERSION, 4, 3)],
+        ),
     ],
 )
 
@@ -108,9 +139,20 @@ def run(tmp_path):
             first.mkdir()
             setup(first / "data")
         place = shutil.copytree(first, tmp_path / str(next(numbers)))
-        child = (sys.executable, "-c", CHILD, place, str(at), *command, "--data", place / "data")
+        child = (
+            sys.executable,
+            "-c",
+            CHILD,
+            place,
+            str(at),
+            *command,
+            "--data",
+            place / "data",
+        )
         with fault(place):
-            return ran(*child, cwd=place, env=clean_environment(PYTHONPATH=str(ROOT))), place / "data"
+            return ran(
+                *child, cwd=place, env=clean_environment(PYTHONPATH=str(ROOT))
+            ), place / "data"
 
     return run
 
@@ -136,7 +178,13 @@ def test_a_killed_command_leaves_what_was_there_or_what_is_new(run, case):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_command_whose_disk_fails_works_or_says_why(run, faults, case, seed):
     setup, command, look, states = case
-    done, data = run(setup, command, fault=lambda place: faults.failing_disk(place, seed, 2 + 4 * (seed % 7)))
+    done, data = run(
+        setup,
+        command,
+        fault=lambda place: faults.failing_disk(
+            place, seed, 2 + 4 * (seed % 7)
+        ),
+    )
     state = states.index(look(data))
     assert "Traceback" not in done.stderr
     if done.returncode == 0:

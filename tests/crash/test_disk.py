@@ -43,7 +43,9 @@ def trouble(request, faults, tmp_path):
     return disk.folder / "data", disk.filled
 
 
-def test_nothing_is_acknowledged_that_is_not_on_disk_and_all_heals_by_itself(trouble, start, busy):
+def test_nothing_is_acknowledged_that_is_not_on_disk_and_all_heals_by_itself(
+    trouble, start, busy
+):
     data, begin = trouble
     server, clients = busy(data)
     card = f"/og?title=full&key={ask(server, 'POST', '/register').json['key']}"
@@ -69,15 +71,22 @@ def test_nothing_is_acknowledged_that_is_not_on_disk_and_all_heals_by_itself(tro
     require_kept(clients, start("--data", str(data)))
 
 
-def test_no_acknowledged_ping_is_lost_by_a_disk_that_fails_at_random(start, busy, faults, tmp_path):
+def test_no_acknowledged_ping_is_lost_by_a_disk_that_fails_at_random(
+    start, busy, faults, tmp_path
+):
     data = tmp_path / "data"
     for seed in SEEDS:
         server, clients = busy(data)
         with faults.failing_disk(data, seed, every=1 + 7 * (seed % 5)):
             before = sum(sum(client.pings.values()) for client in clients)
-            wait_until(lambda: sum(sum(client.pings.values()) for client in clients) > before + 40)  # noqa: B023
+            wait_until(
+                lambda: (
+                    sum(sum(client.pings.values()) for client in clients)
+                    > before + 40
+                )
+            )
         go_on(clients)
-        wait_until(lambda: ask(server, "GET", "/healthz").status == 200)  # noqa: B023
+        wait_until(lambda: ask(server, "GET", "/healthz").status == 200)
         if seed % 2:
             server.kill()
         stop(clients, 200, 503)
@@ -87,11 +96,16 @@ def test_no_acknowledged_ping_is_lost_by_a_disk_that_fails_at_random(start, busy
         again = start("--data", str(data))
         for client in clients:
             # A commit that failed late may be there too, and one whose answer was cut off.
-            assert client.stored(again)["ping_count"] <= sum(client.pings.values()) + 1
+            assert (
+                client.stored(again)["ping_count"]
+                <= sum(client.pings.values()) + 1
+            )
         again.stop()
 
 
-def test_a_power_cut_loses_nothing_acknowledged(start, busy, faults, monkeypatch, tmp_path):
+def test_a_power_cut_loses_nothing_acknowledged(
+    start, busy, faults, monkeypatch, tmp_path
+):
     start("--data", "data").stop()
     faults.synced.mkdir()
     synced = faults.synced / FILE_NAME
@@ -120,17 +134,27 @@ def test_a_card_is_whole_or_not_stored(start, faults, tmp_path):
     for seed in SEEDS:
         urls = [f"/og?title={seed}-{number}&key={key}" for number in range(6)]
         with faults.failing_disk(data, seed, every=1 + seed % 4):
-            drawn = {url: [ask(server, "GET", url) for _ in range(2)] for url in urls}
+            drawn = {
+                url: [ask(server, "GET", url) for _ in range(2)]
+                for url in urls
+            }
         for url, answers in drawn.items():
             first, again = ask(server, "GET", url), ask(server, "GET", url)
             assert (first.status, again.headers["X-Cache"]) == (200, "HIT")
             assert {answer.status for answer in answers} <= {200, 503}
-            assert {answer.body for answer in (*answers, first, again) if answer.status == 200} == {first.body}
+            assert {
+                answer.body
+                for answer in (*answers, first, again)
+                if answer.status == 200
+            } == {first.body}
 
 
 def test_stored_cards_give_way_to_new_checks(disk, start):
     server = start("--data", str(disk.folder / "data"))
-    key, cards_key = checks_key(server), ask(server, "POST", "/register").json["key"]
+    key, cards_key = (
+        checks_key(server),
+        ask(server, "POST", "/register").json["key"],
+    )
     # One that runs may learn a second later that so much is gone, and until then stores all that is drawn.
     server.stop()
     disk.leave(DISK_BYTES // SMALL_DISK_SHARE + 2 * MIB)
@@ -138,7 +162,11 @@ def test_stored_cards_give_way_to_new_checks(disk, start):
     drawn = 0
     for first in range(0x1F400, 0x1F430):
         title = "".join(chr(first + step) for step in range(60))
-        drawn += len(ask(server, "GET", f"/og?title={quote(title)}&key={cards_key}").body)
+        drawn += len(
+            ask(
+                server, "GET", f"/og?title={quote(title)}&key={cards_key}"
+            ).body
+        )
         if first % 8 == 0:
             new_check(server, key)
     assert drawn > 3 * MIB
@@ -146,7 +174,11 @@ def test_stored_cards_give_way_to_new_checks(disk, start):
     assert "less than the reserve" not in server.log.read_text()
 
 
-NEW = ("POST", "/checks", {"name": "a", "period_seconds": 60, "grace_seconds": 0})
+NEW = (
+    "POST",
+    "/checks",
+    {"name": "a", "period_seconds": 60, "grace_seconds": 0},
+)
 
 
 @pytest.fixture
@@ -154,10 +186,18 @@ def low(disk, start):
     """A server whose disk is below its reserve, a key, and the paths of its checks, which are late at once."""
     server = start("--data", str(disk.folder / "data"), "--sweep-seconds", "1")
     key = checks_key(server)
-    paths = [f"/checks/{new_check(server, key, period_seconds=1)['id']}" for _ in range(9)]
+    paths = [
+        f"/checks/{new_check(server, key, period_seconds=1)['id']}"
+        for _ in range(9)
+    ]
     disk.leave(5 * MIB - 4096)
     # Refused for another reason, so that nothing is stored, until the server has looked at its disk.
-    wait_until(lambda: ask(server, "POST", f"{paths[0]}/test-alert", key=key).status == 503)
+    wait_until(
+        lambda: (
+            ask(server, "POST", f"{paths[0]}/test-alert", key=key).status
+            == 503
+        )
+    )
     return server, key, paths
 
 
@@ -176,7 +216,14 @@ def test_below_its_reserve_nothing_new_is_taken_until_there_is_room(low, disk):
 @pytest.mark.parametrize("disk", [100 * MIB], indirect=True)
 def test_below_its_reserve_pings_transitions_changes_and_deletions_go_on(low):
     server, key, (late, renamed, *more) = low
-    wait_until(lambda: ask(server, "GET", late, key=key).json["check"]["status"] == "overdue")
+    wait_until(
+        lambda: (
+            ask(server, "GET", late, key=key).json["check"]["status"]
+            == "overdue"
+        )
+    )
     assert ask(server, "GET", late.replace("checks", "ping")).json["recovered"]
     assert ask(server, "PATCH", renamed, {"name": "b"}, key).status == 200
-    assert {ask(server, "DELETE", path, key=key).status for path in (*more, "/key")} == {204}
+    assert {
+        ask(server, "DELETE", path, key=key).status for path in (*more, "/key")
+    } == {204}

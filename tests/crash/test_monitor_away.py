@@ -10,7 +10,13 @@ from tests.client import ask, checks_key, metric, new_check
 from tests.receiver import Receiver
 from tests.support import wait_until
 
-OPTIONS = ("--data", "data", "--sweep-seconds", "1", "--allow-private-webhooks")
+OPTIONS = (
+    "--data",
+    "data",
+    "--sweep-seconds",
+    "1",
+    "--allow-private-webhooks",
+)
 OUTAGE_SECONDS = 6
 PERIOD_SECONDS = 4
 HOUR = 3600
@@ -64,7 +70,9 @@ def swept(server):
 
 def moved(server, check, key):
     """By how many seconds its deadline is later now."""
-    return deadline(ask(server, "GET", f"/checks/{check['id']}", key=key).json["check"]) - deadline(check)
+    return deadline(
+        ask(server, "GET", f"/checks/{check['id']}", key=key).json["check"]
+    ) - deadline(check)
 
 
 @pytest.fixture
@@ -74,7 +82,10 @@ def watched(start, faults):
     with Receiver() as receiver:
         server = start(*OPTIONS)
         key = checks_key(server)
-        fields = [{"period_seconds": HOUR}, {"period_seconds": PERIOD_SECONDS, "webhook_url": receiver.url}]
+        fields = [
+            {"period_seconds": HOUR},
+            {"period_seconds": PERIOD_SECONDS, "webhook_url": receiver.url},
+        ]
         checks = [new_check(server, key, **each) for each in fields]
         before = swept(server)
         wait_until(lambda: swept(server) != before)
@@ -84,11 +95,21 @@ def watched(start, faults):
 @pytest.mark.parametrize(
     ("away", "by"),
     [
-        *((killed, OUTAGE_SECONDS), (stopped, OUTAGE_SECONDS), (suspended, OUTAGE_SECONDS)),
-        *((unwritable, OUTAGE_SECONDS), (set_forward, HOUR), (set_back, -HOUR)),
+        *(
+            (killed, OUTAGE_SECONDS),
+            (stopped, OUTAGE_SECONDS),
+            (suspended, OUTAGE_SECONDS),
+        ),
+        *(
+            (unwritable, OUTAGE_SECONDS),
+            (set_forward, HOUR),
+            (set_back, -HOUR),
+        ),
     ],
 )
-def test_deadlines_move_by_the_outage_and_a_real_lateness_is_told_once(start, faults, watched, away, by):
+def test_deadlines_move_by_the_outage_and_a_real_lateness_is_told_once(
+    start, faults, watched, away, by
+):
     server, receiver, key, steady, silent = watched
     began = time.monotonic()
     server = away(start, server, faults, silent)

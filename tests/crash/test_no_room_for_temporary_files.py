@@ -30,24 +30,50 @@ def read_only_python(python, tmp_path):
     data.mkdir(0o700)
     wrapper = tmp_path / "python"
     names = {"data": data, "folder": tmp_path, "python": python}
-    wrapper.write_text(READ_ONLY.format(**{name: shlex.quote(str(path)) for name, path in names.items()}))
+    wrapper.write_text(
+        READ_ONLY.format(
+            **{name: shlex.quote(str(path)) for name, path in names.items()}
+        )
+    )
     wrapper.chmod(0o755)
     look = "import os, tempfile; os.open('data', os.O_RDONLY); tempfile.gettempdir()"
-    tried = subprocess.run([wrapper, "-c", look], capture_output=True, text=True, check=False)
+    tried = subprocess.run(
+        [wrapper, "-c", look], capture_output=True, text=True, check=False
+    )
     if "No usable temporary directory" not in tried.stderr:
-        pytest.skip(f"no folder can be made read-only here: {tried.stderr.strip()}")
+        pytest.skip(
+            f"no folder can be made read-only here: {tried.stderr.strip()}"
+        )
     return wrapper
 
 
-def test_a_check_turns_overdue_is_told_and_recovers(read_only_python, pyz, tmp_path):
+def test_a_check_turns_overdue_is_told_and_recovers(
+    read_only_python, pyz, tmp_path
+):
     def run(*argv):
-        ended = ran(read_only_python, pyz, *argv, "--data", "data", cwd=tmp_path)
+        ended = ran(
+            read_only_python, pyz, *argv, "--data", "data", cwd=tmp_path
+        )
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
-    with Receiver() as receiver, starter(read_only_python, pyz, tmp_path) as start:
-        server = start("--data", "data", "--sweep-seconds", "1", "--allow-private-webhooks")
-        check = new_check(server, checks_key(server), webhook_url=receiver.url, period_seconds=1)
+    with (
+        Receiver() as receiver,
+        starter(read_only_python, pyz, tmp_path) as start,
+    ):
+        server = start(
+            "--data",
+            "data",
+            "--sweep-seconds",
+            "1",
+            "--allow-private-webhooks",
+        )
+        check = new_check(
+            server,
+            checks_key(server),
+            webhook_url=receiver.url,
+            period_seconds=1,
+        )
         wait_until(lambda: receiver.received)
         assert ask(server, "GET", f"/ping/{check['id']}").json["recovered"]
         wait_until(lambda: len(receiver.received) > 1)

@@ -44,9 +44,19 @@ class Posts:
         found = receiver.read(connection)
         name = found.json["data"]["check"]["name"]
         again = self.later.pop(name, None)
-        self.found.append((time.monotonic(), connection.getpeername()[0], found.id, found.json["type"], again))
+        self.found.append(
+            (
+                time.monotonic(),
+                connection.getpeername()[0],
+                found.id,
+                found.json["type"],
+                again,
+            )
+        )
         head = "204 x" if again is None else f"503 x\r\nRetry-After: {again}"
-        connection.sendall(f"HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n".encode())
+        connection.sendall(
+            f"HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n".encode()
+        )
 
     def of(self, kind):
         return [post for post in self.found if post[3] == kind]
@@ -63,7 +73,10 @@ class Callers:
         self.longest_seconds = 0.0
         self._node = node
         self._stopping = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=request) for request in requests]
+        self._threads = [
+            threading.Thread(target=self._run, args=request)
+            for request in requests
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -71,7 +84,9 @@ class Callers:
         while not self._stopping.wait(0.2):
             began = time.monotonic()
             self.statuses.add(ask(self._node, "GET", path, key=key).status)
-            self.longest_seconds = max(self.longest_seconds, time.monotonic() - began)
+            self.longest_seconds = max(
+                self.longest_seconds, time.monotonic() - began
+            )
 
     def stop(self):
         self._stopping.set()
@@ -86,9 +101,15 @@ class Story:
         self.network, self.postgres, self.posts = network, postgres, posts
         self._pyz, self._folder = pyz, folder
         self.nodes = []
-        self.far = self.new_node("far", network.behind_router, network.far.command, network.there)
-        self.clocks_are_apart = subprocess.run([*RAN_LONGER, "true"], check=False).returncode == 0
-        self.near = self.new_node("near", "127.0.0.1", RAN_LONGER if self.clocks_are_apart else ())
+        self.far = self.new_node(
+            "far", network.behind_router, network.far.command, network.there
+        )
+        self.clocks_are_apart = (
+            subprocess.run([*RAN_LONGER, "true"], check=False).returncode == 0
+        )
+        self.near = self.new_node(
+            "near", "127.0.0.1", RAN_LONGER if self.clocks_are_apart else ()
+        )
         self.far.start()
         self.near.start()
         self.key = checks_key(self.near)
@@ -96,36 +117,82 @@ class Story:
     def new_node(self, name, database, within, host="127.0.0.1"):
         url = f"postgresql://cardbeat@{database}:{self.postgres.port}/postgres"
         command = (*within, sys.executable, str(self._pyz))
-        self.nodes.append(Node(self._folder / name, command, url, "--sweep-seconds", "0.5", host=host))
+        self.nodes.append(
+            Node(
+                self._folder / name,
+                command,
+                url,
+                "--sweep-seconds",
+                "0.5",
+                host=host,
+            )
+        )
         return self.nodes[-1]
 
     def new_check(self, name, period_seconds=3600):
         url = self.posts.receiver.url
-        return new_check(self.near, self.key, name=name, period_seconds=period_seconds, webhook_url=url)
+        return new_check(
+            self.near,
+            self.key,
+            name=name,
+            period_seconds=period_seconds,
+            webhook_url=url,
+        )
 
     def begin(self):
         """Until the far node monitors, and has tried alerts that are due again later."""
-        wait_until(lambda: metric(self.far, "cardbeat_sweep_duration_seconds") > 0)
+        wait_until(
+            lambda: metric(self.far, "cardbeat_sweep_duration_seconds") > 0
+        )
         self.posts.later = {str(seconds): seconds for seconds in LATER_SECONDS}
-        self.tested = [self.new_check(str(seconds)) for seconds in LATER_SECONDS]
+        self.tested = [
+            self.new_check(str(seconds)) for seconds in LATER_SECONDS
+        ]
         for check in self.tested:
-            assert ask(self.near, "POST", f"/checks/{check['id']}/test-alert", key=self.key).status == 202
+            assert (
+                ask(
+                    self.near,
+                    "POST",
+                    f"/checks/{check['id']}/test-alert",
+                    key=self.key,
+                ).status
+                == 202
+            )
         self.silent = self.new_check("silent", 2)
-        wait_until(lambda: len(self.posts.of("check.test")) == len(self.tested))
+        wait_until(
+            lambda: len(self.posts.of("check.test")) == len(self.tested)
+        )
 
     def fall_apart(self):
         """Until the near node has sent all alerts that were due."""
         self.cut_at = time.monotonic()
         ((self.cut_at_by_server,),) = self.postgres.execute("SELECT now()")
-        check, ping = (f"/{what}/{self.silent['id']}" for what in ("checks", "ping"))
-        self.callers = Callers(self.far, *((path, self.key) for path in (ping, check, "/checks", "/healthz")))
-        self.starting = self.new_node("starting", self.network.behind_router, self.network.far.command)
+        check, ping = (
+            f"/{what}/{self.silent['id']}" for what in ("checks", "ping")
+        )
+        self.callers = Callers(
+            self.far,
+            *(
+                (path, self.key)
+                for path in (ping, check, "/checks", "/healthz")
+            ),
+        )
+        self.starting = self.new_node(
+            "starting", self.network.behind_router, self.network.far.command
+        )
         self.starting.begin()
         wait_until(lambda: self.posts.of("check.overdue"))
         self.taken_over_at = time.monotonic()
-        wait_until(lambda: len(self.posts.of("check.test")) == 2 * len(self.tested))
+        wait_until(
+            lambda: len(self.posts.of("check.test")) == 2 * len(self.tested)
+        )
         # Silent no longer: from here on there is nothing to alert for.
-        assert ask(self.near, "PATCH", check, {"period_seconds": 3600}, self.key).status == 200
+        assert (
+            ask(
+                self.near, "PATCH", check, {"period_seconds": 3600}, self.key
+            ).status
+            == 200
+        )
         assert ask(self.near, "GET", ping).json["recovered"]
         wait_until(lambda: self.posts.of("check.recovered"))
         self.callers.stop()
@@ -134,10 +201,18 @@ class Story:
         """Until the far node monitors again."""
         wait_until(lambda: ask(self.far, "GET", "/healthz").status == 200)
         self.healed = ask(self.far, "GET", f"/ping/{self.silent['id']}").status
-        wait_until(lambda: "another server sends alerts now" in self.far.log.read_text())
+        wait_until(
+            lambda: (
+                "another server sends alerts now" in self.far.log.read_text()
+            )
+        )
         assert self.near.stop() == 0
         before = metric(self.far, "cardbeat_sweep_duration_seconds")
-        wait_until(lambda: metric(self.far, "cardbeat_sweep_duration_seconds") != before)
+        wait_until(
+            lambda: (
+                metric(self.far, "cardbeat_sweep_duration_seconds") != before
+            )
+        )
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +230,11 @@ def network():
 @pytest.fixture(scope="module")
 def postgres(network, postgresql_programs):
     with folder_for_all() as folder:
-        postgres = Postgres(folder / "postgres", postgresql_programs, f"127.0.0.1,{network.behind_router}")
+        postgres = Postgres(
+            folder / "postgres",
+            postgresql_programs,
+            f"127.0.0.1,{network.behind_router}",
+        )
         postgres.create()
         postgres.allow(network.addresses)
         postgres.start()
@@ -168,7 +247,9 @@ def story(network, postgres, pyz, tmp_path_factory):
     posts = Posts(network.here)
     with contextlib.ExitStack() as ends:
         ends.callback(posts.receiver.__exit__)
-        story = Story(network, postgres, posts, pyz, tmp_path_factory.mktemp("cut"))
+        story = Story(
+            network, postgres, posts, pyz, tmp_path_factory.mktemp("cut")
+        )
         for node in story.nodes:
             ends.callback(node.kill)
         story.begin()
@@ -178,18 +259,33 @@ def story(network, postgres, pyz, tmp_path_factory):
         yield story
 
 
-def test_another_node_takes_over_and_the_one_that_is_cut_off_sends_nothing_after_its_lease(story):
-    assert story.taken_over_at - story.cut_at < TERM_SECONDS + TAKEN_OVER_SECONDS
+def test_another_node_takes_over_and_the_one_that_is_cut_off_sends_nothing_after_its_lease(
+    story,
+):
+    assert (
+        story.taken_over_at - story.cut_at < TERM_SECONDS + TAKEN_OVER_SECONDS
+    )
     # From then on another node may send.
-    assert max(at for at, *_ in story.posts.by(story.network.there)) < story.cut_at + TERM_SECONDS
+    assert (
+        max(at for at, *_ in story.posts.by(story.network.there))
+        < story.cut_at + TERM_SECONDS
+    )
 
 
 def test_no_alert_is_told_twice_but_under_its_id(story):
-    told = Counter(kind for _, kind in {post[2:4] for post in story.posts.found})
-    assert told == {"check.overdue": 1, "check.recovered": 1, "check.test": len(LATER_SECONDS)}
+    told = Counter(
+        kind for _, kind in {post[2:4] for post in story.posts.found}
+    )
+    assert told == {
+        "check.overdue": 1,
+        "check.recovered": 1,
+        "check.test": len(LATER_SECONDS),
+    }
 
 
-def test_what_a_node_that_is_cut_off_is_asked_is_refused_in_time_until_the_cut_heals(story):
+def test_what_a_node_that_is_cut_off_is_asked_is_refused_in_time_until_the_cut_heals(
+    story,
+):
     assert story.callers.statuses == {503}
     assert story.callers.longest_seconds < ANSWERED_SECONDS
     assert story.healed == 200
@@ -200,14 +296,21 @@ def test_a_node_that_starts_cut_off_ends_with_one_line(story):
     assert story.starting.log.read_text().count("\n") == 1
 
 
-def test_machines_whose_monotonic_clocks_are_apart_credit_each_other_nothing(story):
+def test_machines_whose_monotonic_clocks_are_apart_credit_each_other_nothing(
+    story,
+):
     """The far one has noted moments before and after those of the other, which has run for a day longer."""
     if not story.clocks_are_apart:
         pytest.skip("the system grants no time namespaces")
     deadline = story.tested[0]["deadline_at"]
-    check = ask(story.far, "GET", f"/checks/{story.tested[0]['id']}", key=story.key).json["check"]
+    check = ask(
+        story.far, "GET", f"/checks/{story.tested[0]['id']}", key=story.key
+    ).json["check"]
     assert check["deadline_at"] == deadline
-    assert "the deadlines of checks" not in story.far.log.read_text() + story.near.log.read_text()
+    assert (
+        "the deadlines of checks"
+        not in story.far.log.read_text() + story.near.log.read_text()
+    )
 
 
 def test_the_server_lets_go_of_the_sessions_of_a_host_that_was_cut_off(story):

@@ -19,7 +19,10 @@ PATIENCE_SECONDS = 2 * COMMIT_SECONDS
 
 @pytest.fixture(scope="module")
 def pair(postgresql_programs):
-    with folder_for_all() as folder, contextlib.closing(Pair(folder, postgresql_programs)) as pair:
+    with (
+        folder_for_all() as folder,
+        contextlib.closing(Pair(folder, postgresql_programs)) as pair,
+    ):
         yield pair
 
 
@@ -32,7 +35,16 @@ def schema(pair):
 def nodes(pair, schema, pyz, tmp_path):
     """Two of them, of which the first monitors."""
     command = (sys.executable, str(pyz))
-    nodes = [Node(tmp_path / name, command, pair.url(schema), "--sweep-seconds", "0.5") for name in ("first", "second")]
+    nodes = [
+        Node(
+            tmp_path / name,
+            command,
+            pair.url(schema),
+            "--sweep-seconds",
+            "0.5",
+        )
+        for name in ("first", "second")
+    ]
     try:
         for node in nodes:
             node.start()
@@ -66,7 +78,9 @@ def waiting_changes(pair, schema):
     return count
 
 
-def test_what_was_acknowledged_outlives_the_primary_and_a_node(pair, nodes, schema):
+def test_what_was_acknowledged_outlives_the_primary_and_a_node(
+    pair, nodes, schema
+):
     with Load(nodes, CLIENTS) as load:
         load.wait_for_outages(2)
         pair.fail_over()
@@ -82,24 +96,42 @@ def test_what_was_acknowledged_outlives_the_primary_and_a_node(pair, nodes, sche
 def require_no_other_wait(pair, nodes, checks):
     """While one commit waits for the standby nobody waits for what can't be, and no session is added."""
     waiting = waiting_commits(pair)
-    assert max(refused_in_seconds(nodes[0], check) for check in checks * 3) < PATIENCE_SECONDS
+    assert (
+        max(refused_in_seconds(nodes[0], check) for check in checks * 3)
+        < PATIENCE_SECONDS
+    )
     assert ask(nodes[0], "GET", "/healthz").status == 503
     assert set(waiting) <= set(waiting_commits(pair))
     assert 1 <= len(waiting_commits(pair)) <= len(nodes)
 
 
-def test_a_commit_that_waits_for_the_standby_is_left_waiting_and_the_nodes_go_on(pair, nodes, schema):
+def test_a_commit_that_waits_for_the_standby_is_left_waiting_and_the_nodes_go_on(
+    pair, nodes, schema
+):
     pair.add_standby()
     node, key = nodes[0], checks_key(nodes[0])
     check, other = new_check(node, key), new_check(node, key)
     with pair.standby.suspended():
-        assert COMMIT_SECONDS <= refused_in_seconds(node, check) < COMMIT_SECONDS + PATIENCE_SECONDS
+        assert (
+            COMMIT_SECONDS
+            <= refused_in_seconds(node, check)
+            < COMMIT_SECONDS + PATIENCE_SECONDS
+        )
         require_no_other_wait(pair, nodes, (check, other))
-        assert ask(node, "GET", f"/checks/{check['id']}", key=key).json["check"]["ping_count"] == 0
+        assert (
+            ask(node, "GET", f"/checks/{check['id']}", key=key).json["check"][
+                "ping_count"
+            ]
+            == 0
+        )
         # None if the standby stopped while a sweep's commit waited for it: the ping did not begin then.
         waiting_pings = waiting_changes(pair, schema)
         assert waiting_pings <= 1
-    wait_until(lambda: {ask(each, "GET", "/healthz").status for each in nodes} == {200})
+    wait_until(
+        lambda: (
+            {ask(each, "GET", "/healthz").status for each in nodes} == {200}
+        )
+    )
     assert waiting_commits(pair) == []
     assert [ping(each, check) for each in nodes] == [200, 200]
     pair.fail_over()
@@ -108,7 +140,9 @@ def test_a_commit_that_waits_for_the_standby_is_left_waiting_and_the_nodes_go_on
     assert stored_pings(pair.primary, schema, check["id"]) == 2 + waiting_pings
 
 
-def test_nodes_follow_to_the_new_primary_while_the_old_one_hangs_in_a_commit(pair, nodes, schema):
+def test_nodes_follow_to_the_new_primary_while_the_old_one_hangs_in_a_commit(
+    pair, nodes, schema
+):
     pair.add_standby()
     check = new_check(nodes[0], checks_key(nodes[0]))
     with contextlib.ExitStack() as hanging:
@@ -123,7 +157,9 @@ def test_nodes_follow_to_the_new_primary_while_the_old_one_hangs_in_a_commit(pai
     assert stored_pings(pair.primary, schema, check["id"]) >= 2
 
 
-def test_what_a_standby_does_not_have_yet_is_lost_where_no_commit_waits_for_it(pair, nodes, schema):
+def test_what_a_standby_does_not_have_yet_is_lost_where_no_commit_waits_for_it(
+    pair, nodes, schema
+):
     """So what the tests above find missing would be missing."""
     pair.add_standby(is_synchronous=False)
     with Load(nodes, CLIENTS) as load:
@@ -138,4 +174,8 @@ def test_what_a_standby_does_not_have_yet_is_lost_where_no_commit_waits_for_it(p
         load.wait()
         load.settle(pair.primary, schema)
         missing = load.missing(pair.primary, schema)
-    assert [sentence for sentence in missing if sentence.startswith(("pings", "versions"))]
+    assert [
+        sentence
+        for sentence in missing
+        if sentence.startswith(("pings", "versions"))
+    ]

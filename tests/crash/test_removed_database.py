@@ -20,7 +20,9 @@ def replace(data, moved):
 
 
 @pytest.mark.parametrize("lose", [move_away, replace])
-def test_every_acknowledged_ping_is_in_the_database_that_was_moved_away(start, tmp_path, lose):
+def test_every_acknowledged_ping_is_in_the_database_that_was_moved_away(
+    start, tmp_path, lose
+):
     server = start()
     key = checks_key(server)
     clients = [Busy(server, key) for _ in range(4)]
@@ -30,6 +32,11 @@ def test_every_acknowledged_ping_is_in_the_database_that_was_moved_away(start, t
     go_on(clients, 503, 1)
     stop(clients, 200, 503)
     assert ask(server, "GET", "/healthz").status == 503
-    wait_until(lambda: "cardbeat.db was removed or replaced while in use" in server.log.read_text())
+    wait_until(
+        lambda: (
+            "cardbeat.db was removed or replaced while in use"
+            in server.log.read_text()
+        )
+    )
     server.kill()
     require_kept(clients, start("--data", "moved"))

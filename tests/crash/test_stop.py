@@ -62,8 +62,15 @@ def launch(tmp_path):
             folder = tmp_path / name
             folder.mkdir()
             (folder / "server.py").write_text(CHILD.format(fault=fault))
-            start = starter(sys.executable, folder / "server.py", folder, PYTHONPATH=str(ROOT))
-            return stack.enter_context(start)("--allow-private-webhooks", "--sweep-seconds", "0.2")
+            start = starter(
+                sys.executable,
+                folder / "server.py",
+                folder,
+                PYTHONPATH=str(ROOT),
+            )
+            return stack.enter_context(start)(
+                "--allow-private-webhooks", "--sweep-seconds", "0.2"
+            )
 
         yield launch_one
 
@@ -73,11 +80,16 @@ def test_a_stop_ends_in_time_though_something_hangs(launch):
         faults = {
             "lock": ("", lambda server: hold_lock(stack, server)),
             "receiver": ("", lambda server: post_to(server, receiver.url)),
-            "look-up": (LOOK_UPS, lambda server: post_to(server, "http://hangs.example/")),
+            "look-up": (
+                LOOK_UPS,
+                lambda server: post_to(server, "http://hangs.example/"),
+            ),
             "threads": (THREADS, lambda server: post_to(server, receiver.url)),
             "client": ("", lambda server: keep_sending(stack, server)),
         }
-        servers = {name: launch(name, fault) for name, (fault, _) in faults.items()}
+        servers = {
+            name: launch(name, fault) for name, (fault, _) in faults.items()
+        }
         for name, (_, trouble) in faults.items():
             trouble(servers[name])
         time.sleep(1)  # the sweeps and posts that are to hang have begun
@@ -91,13 +103,18 @@ def require_stops(servers):
     for name, server in servers.items():
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.process.wait(max(0, ends - time.monotonic()))
-        assert server.process.poll() == 0, (name, server.log.read_text()[-500:])
+        assert server.process.poll() == 0, (
+            name,
+            server.log.read_text()[-500:],
+        )
 
 
 def hold_lock(stack, server):
     """As another process that is suspended while it writes; pings come before the stop and in it."""
     check = new_check(server, checks_key(server), period_seconds=1)
-    lock = stack.enter_context((server.log.parent / "cardbeat-data" / "writer.lock").open("rb+"))
+    lock = stack.enter_context(
+        (server.log.parent / "cardbeat-data" / "writer.lock").open("rb+")
+    )
     fcntl.flock(lock, fcntl.LOCK_EX)
     for number in range(100):
         timer = threading.Timer(number / 10, ping, (server, check["id"]))
@@ -119,11 +136,15 @@ def post_to(server, url):
 
 
 def keep_sending(stack, server):
-    client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+    client = stack.enter_context(
+        socket.create_connection(("127.0.0.1", server.port))
+    )
 
     def send():
         with contextlib.suppress(OSError):
-            client.sendall(b"POST /ping/x HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n")
+            client.sendall(
+                b"POST /ping/x HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n"
+            )
             while True:
                 client.sendall(b"x")
                 time.sleep(0.05)
@@ -134,7 +155,9 @@ def keep_sending(stack, server):
 def test_a_second_signal_ends_the_server_at_once(start):
     server = start()
     with socket.create_connection(("127.0.0.1", server.port)) as client:
-        client.sendall(b"POST /ping/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx")
+        client.sendall(
+            b"POST /ping/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx"
+        )
         time.sleep(0.3)
         server.process.send_signal(signal.SIGINT)
         wait_until(lambda: is_refused(server))
@@ -157,7 +180,10 @@ def test_no_post_begins_while_a_stop_waits_for_clients(start):
         path, key = post_to(server, receiver.url)
         wait_until(lambda: receiver.received)
         assert ask(server, "POST", f"{path}/test-alert", key=key).status == 202
-        clients = [stack.enter_context(contextlib.closing(connect(server))) for _ in range(100)]
+        clients = [
+            stack.enter_context(contextlib.closing(connect(server)))
+            for _ in range(100)
+        ]
         for client in clients:
             client.connect()
         server.process.send_signal(signal.SIGTERM)
@@ -165,7 +191,9 @@ def test_no_post_begins_while_a_stop_waits_for_clients(start):
         receiver.released.set()
 
         def states():
-            shown = exchange(clients.pop(), "GET", f"{path}/alerts", key=key).json["alerts"]
+            shown = exchange(
+                clients.pop(), "GET", f"{path}/alerts", key=key
+            ).json["alerts"]
             return [alert["state"] for alert in shown]
 
         wait_until(lambda: states() == ["pending", "delivered"])
@@ -182,7 +210,9 @@ def is_refused(server):
     return False
 
 
-def test_a_log_that_is_not_read_holds_up_neither_cards_nor_a_stop(start, tmp_path):
+def test_a_log_that_is_not_read_holds_up_neither_cards_nor_a_stop(
+    start, tmp_path
+):
     server = start(stderr=subprocess.PIPE)
     with server.process.stderr as pipe:
         while b" serves http" not in pipe.readline():
@@ -195,7 +225,10 @@ def test_a_log_that_is_not_read_holds_up_neither_cards_nor_a_stop(start, tmp_pat
         cards.touch()
         wait_until(lambda: is_full(pipe))
         for title in "abc":
-            assert ask(server, "GET", f"/og?title={title}&key={key}").status == 200
+            assert (
+                ask(server, "GET", f"/og?title={title}&key={key}").status
+                == 200
+            )
         server.process.terminate()
         assert server.process.wait(STOPPED_SECONDS) == 0
 
@@ -208,4 +241,6 @@ def is_full(pipe):
 
 
 def waiting_bytes(pipe):
-    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+    return int.from_bytes(
+        fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder
+    )

@@ -9,7 +9,9 @@ HOSTS = {"here": plain, "as-darwin": darwin, "windows": windows}
 
 @pytest.fixture(scope="session", params=HOSTS)
 def host(request, python, pyz, tmp_path_factory):
-    with HOSTS[request.param](python, pyz, tmp_path_factory.mktemp("host")) as host:
+    with HOSTS[request.param](
+        python, pyz, tmp_path_factory.mktemp("host")
+    ) as host:
         yield host
 
 

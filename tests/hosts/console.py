@@ -23,7 +23,12 @@ def main():
     # It reaches this process too.
     signal.signal(signal.SIGINT, lambda _number, _frame: None)
     # A new console has taken the place of the streams.
-    child = subprocess.Popen([sys.executable, *sys.argv[1:]], stdin=subprocess.DEVNULL, stdout=1, stderr=2)
+    child = subprocess.Popen(
+        [sys.executable, *sys.argv[1:]],
+        stdin=subprocess.DEVNULL,
+        stdout=1,
+        stderr=2,
+    )
     threading.Thread(target=obey, args=(kernel32, child), daemon=True).start()
     # A wait without an end would hold the handler up.
     while child.poll() is None:

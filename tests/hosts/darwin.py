@@ -12,7 +12,12 @@ import sys
 import types
 
 LACKING = {"os.sched_getaffinity", "socket.TCP_USER_TIMEOUT"}
-GIVEN = {"sys": {"platform": "darwin"}, "fcntl": {"F_FULLFSYNC": 51}, "os": {}, "socket": {}}
+GIVEN = {
+    "sys": {"platform": "darwin"},
+    "fcntl": {"F_FULLFSYNC": 51},
+    "os": {},
+    "socket": {},
+}
 
 
 class Seen(types.ModuleType):

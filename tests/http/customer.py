@@ -30,13 +30,22 @@ class Customer:
         self.app.service.sweep.sweep_once()
 
     def test_alert(self, check):
-        assert self.app("POST", f"/checks/{check['id']}/test-alert", key=self.key).status == 202
+        assert (
+            self.app(
+                "POST", f"/checks/{check['id']}/test-alert", key=self.key
+            ).status
+            == 202
+        )
 
     def alerts(self, check):
-        return self.app.json("GET", f"/checks/{check['id']}/alerts", key=self.key)["alerts"]
+        return self.app.json(
+            "GET", f"/checks/{check['id']}/alerts", key=self.key
+        )["alerts"]
 
     def read(self, check):
-        return self.app.json("GET", f"/checks/{check['id']}", key=self.key)["check"]
+        return self.app.json("GET", f"/checks/{check['id']}", key=self.key)[
+            "check"
+        ]
 
     def states(self, check):
         return [alert["state"] for alert in self.alerts(check)]

@@ -4,7 +4,9 @@ HOST = b"Host: cards.example\r\n"
 
 
 def get(*headers, line=b"GET /healthz HTTP/1.1", host=HOST):
-    return b"\r\n".join((line, host + b"".join(header + b"\r\n" for header in headers), b""))
+    return b"\r\n".join(
+        (line, host + b"".join(header + b"\r\n" for header in headers), b"")
+    )
 
 
 def post(*headers, body=b"", path=b"/register", version=b"1.1"):
@@ -90,7 +92,10 @@ CHUNKS = rb"""
 
 
 def lines(text):
-    return [line.decode("unicode_escape").encode("latin-1") for line in text[1:-1].split(b"\n")]
+    return [
+        line.decode("unicode_escape").encode("latin-1")
+        for line in text[1:-1].split(b"\n")
+    ]
 
 
 REFUSED = {
@@ -133,6 +138,11 @@ REFUSED = {
         post(b"Content-Length: 65537", b"Expect: 100-continue"),
     ],
     417: [post(b"Expect: 200-ok", b"Content-Length: 2")],
-    414: [get(line=b"GET /" + b"a" * 8192 + b" HTTP/1.1"), b"GET /" + b"a" * 9000],
+    414: [
+        get(line=b"GET /" + b"a" * 8192 + b" HTTP/1.1"),
+        b"GET /" + b"a" * 9000,
+    ],
 }
-MALFORMED = [(data, status) for status, requests in REFUSED.items() for data in requests]
+MALFORMED = [
+    (data, status) for status, requests in REFUSED.items() for data in requests
+]

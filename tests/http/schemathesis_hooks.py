@@ -10,7 +10,11 @@ from schemathesis import openapi
 
 URL = os.environ["CARDBEAT_URL"]
 
-REFUSED_FOR_STATE = {"no_webhook", "precondition_failed", "range_not_satisfiable"}
+REFUSED_FOR_STATE = {
+    "no_webhook",
+    "precondition_failed",
+    "range_not_satisfiable",
+}
 """Codes of refusals that no form of a request can rule out."""
 
 
@@ -38,7 +42,10 @@ class ChecksKey:
         return new_key("ops@example.com")
 
     def set(self, case, key, context):
-        case.headers = {**(case.headers or {}), "Authorization": f"Bearer {key}"}
+        case.headers = {
+            **(case.headers or {}),
+            "Authorization": f"Bearer {key}",
+        }
 
 
 class CardsKey:
@@ -51,25 +58,34 @@ class CardsKey:
 
 schemathesis.auth().apply_to(path_regex="^/checks")(ChecksKey)
 # Rotation and revocation end a key: each request has one of its own.
-schemathesis.auth(refresh_interval=None).apply_to(path_regex="^/key")(ChecksKey)
+schemathesis.auth(refresh_interval=None).apply_to(path_regex="^/key")(
+    ChecksKey
+)
 schemathesis.auth().apply_to(path="/og")(CardsKey)
 
 labels = st.from_regex(r"[a-z]{1,20}", fullmatch=True)
 paths = st.from_regex(r"[A-Za-z0-9/._~-]{0,60}", fullmatch=True)
-schemathesis.openapi.format("uri", st.builds("https://{}.example.com/{}".format, labels, paths))
+schemathesis.openapi.format(
+    "uri", st.builds("https://{}.example.com/{}".format, labels, paths)
+)
 
 
 @schemathesis.hook
 def map_headers(context, headers):
     """Most versions named at random are wrong ones, and a PATCH would get no further."""
-    return {**headers, "If-Match": "*"} if headers and "If-Match" in headers else headers
+    return (
+        {**headers, "If-Match": "*"}
+        if headers and "If-Match" in headers
+        else headers
+    )
 
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
     """Whether a failure is one."""
     return not (
-        isinstance(failure, openapi.checks.RejectedPositiveData) and refused_rightly(case, response)
+        isinstance(failure, openapi.checks.RejectedPositiveData)
+        and refused_rightly(case, response)
     )
 
 
@@ -79,11 +95,17 @@ def refused_rightly(case, response):
     floats = isinstance(case.body, dict) and any(
         isinstance(value, float) for value in case.body.values()
     )
-    return refusal["code"] in REFUSED_FOR_STATE or refusal.get("field") == "after" or floats
+    return (
+        refusal["code"] in REFUSED_FOR_STATE
+        or refusal.get("field") == "after"
+        or floats
+    )
 
 
 @schemathesis.check
-def refusals_have_a_status_of_the_operation_and_a_code_of_that_status(context, response, case):
+def refusals_have_a_status_of_the_operation_and_a_code_of_that_status(
+    context, response, case
+):
     status = response.status_code
     if status >= 400:
         listed = DESCRIPTION["paths"][case.operation.path].get(
@@ -94,5 +116,3 @@ def refusals_have_a_status_of_the_operation_and_a_code_of_that_status(context, r
         described = DESCRIPTION["components"]["responses"][str(status)]
         codes = described["content"]["application/json"]["examples"]
         assert json.loads(response.content)["code"] in codes
-
-

@@ -21,10 +21,14 @@ BIG = b"0123456789abcdef" * 1024 * 1024
 Start = Callable[..., HttpServer]
 
 
-def server_of(router, limits=None, *, host="127.0.0.1", elapsed=time.monotonic, **options):
+def server_of(
+    router, limits=None, *, host="127.0.0.1", elapsed=time.monotonic, **options
+):
     """A server of these routes, which does not serve yet."""
     listener = Listener(host, 0)
-    return HttpServer(listener, router, Loop(elapsed), limits or HttpLimits(), **options)
+    return HttpServer(
+        listener, router, Loop(elapsed), limits or HttpLimits(), **options
+    )
 
 
 @contextlib.contextmanager
@@ -71,14 +75,32 @@ class Site:
         self.router = Router(
             [
                 Route("GET", "/healthz", self.quick, in_loop=True),
-                Route("POST", "/register", lambda request: Response(200, request.body)),
-                Route("POST", "/mine", lambda request: Response(200), guard=self.guard),
-                Route("POST", "/beat/{id}", lambda request: Response(200), ignores_body=True),
+                Route(
+                    "POST",
+                    "/register",
+                    lambda request: Response(200, request.body),
+                ),
+                Route(
+                    "POST",
+                    "/mine",
+                    lambda request: Response(200),
+                    guard=self.guard,
+                ),
+                Route(
+                    "POST",
+                    "/beat/{id}",
+                    lambda request: Response(200),
+                    ignores_body=True,
+                ),
                 Route("GET", "/held", self.held),
                 Route("POST", "/held", self.held),
-                Route("GET", "/held-big", lambda request: self.held(request, BIG)),
+                Route(
+                    "GET", "/held-big", lambda request: self.held(request, BIG)
+                ),
                 Route("GET", "/held-in-loop", self.held, in_loop=True),
-                Route("GET", "/big", lambda _: Response(200, BIG), in_loop=True),
+                Route(
+                    "GET", "/big", lambda _: Response(200, BIG), in_loop=True
+                ),
                 Route("GET", "/checks/{id}", self.quick),
                 Route("GET", "/broken", self.broken),
                 Route("GET", "/future", self.future, in_loop=True),
@@ -86,7 +108,9 @@ class Site:
         )
 
     def quick(self, request):
-        return Response.json(200, {"client": request.client, "network": request.network})
+        return Response.json(
+            200, {"client": request.client, "network": request.network}
+        )
 
     def held(self, request, body=b""):
         self.entered.release()
@@ -103,7 +127,9 @@ class Site:
 
     def future(self, request):
         future = Future()
-        respond = self.broken if request.query else lambda body: Response(200, body)
+        respond = (
+            self.broken if request.query else lambda body: Response(200, body)
+        )
         threading.Thread(target=future.set_result, args=(b"later",)).start()
         return Awaited(future, respond)
 
@@ -118,10 +144,14 @@ class Client:
     def __init__(self, server, data=b"", receive_bytes=None, address=None):
         self.server = server
         with contextlib.ExitStack() as stack:
-            self.socket = stack.enter_context(socket.socket(server.socket.family))
+            self.socket = stack.enter_context(
+                socket.socket(server.socket.family)
+            )
             self.socket.settimeout(PATIENCE_SECONDS)
             if receive_bytes:
-                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+                self.socket.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes
+                )
             if address:
                 self.socket.bind((address, 0))
             self.socket.connect(server.server_address[:2])
@@ -145,7 +175,10 @@ class Client:
         head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
         line, *fields = head.decode("latin-1").split("\r\n")
         assert line.startswith("HTTP/1.1 ")
-        headers = {field.lower().partition(": ")[0]: field.partition(": ")[2] for field in fields}
+        headers = {
+            field.lower().partition(": ")[0]: field.partition(": ")[2]
+            for field in fields
+        }
         length = int(headers.get("content-length", "0")) if with_body else 0
         while len(self.buffer) < length:
             self._receive()

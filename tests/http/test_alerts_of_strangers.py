@@ -26,7 +26,10 @@ ALERT = """INSERT INTO alerts (id, check_id, key_id, receiver, type, outage, dea
 
 def arrive(heart, port):
     """Each of the strangers' checks, at a host of its own, has an alert that is due."""
-    keys = [heart.keys.issue("stranger@example.com").key.id for _ in range(STRANGERS)]
+    keys = [
+        heart.keys.issue("stranger@example.com").key.id
+        for _ in range(STRANGERS)
+    ]
 
     def insert(connection):
         for number in range(STRANGERS * CHECKS_EACH):
@@ -41,9 +44,13 @@ def arrive(heart, port):
 def seconds_of_an_alert(heart, delivery, check):
     """How long a test alert takes until it is recorded as delivered."""
     began = time.monotonic()
-    heart.database.write(lambda it: record(it, TEST, [check], int(heart.clock())))
+    heart.database.write(
+        lambda it: record(it, TEST, [check], int(heart.clock()))
+    )
     delivery.wake()
-    wait_until(lambda: heart.alerts.newest(check.id)[0]["state"] == "delivered")
+    wait_until(
+        lambda: heart.alerts.newest(check.id)[0]["state"] == "delivered"
+    )
     return time.monotonic() - began
 
 
@@ -62,13 +69,19 @@ def names(attack, asked, ended):
     return lookup
 
 
-@pytest.mark.parametrize("attack", ["many addresses", "one address", "silent names"])
-def test_alerts_of_a_check_whose_last_one_was_taken_come_at_once(database, clock, attack):
+@pytest.mark.parametrize(
+    "attack", ["many addresses", "one address", "silent names"]
+)
+def test_alerts_of_a_check_whose_last_one_was_taken_come_at_once(
+    database, clock, attack
+):
     asked, ended = [], threading.Event()
     lookup = names(attack, asked, ended)
     with Receiver(hang, host="0.0.0.0") as silent, Receiver() as good:
         heart = Heart(database, clock)
-        delivery = new_delivery(heart.alerts, clock, Sender(True, lookup=lookup).post)
+        delivery = new_delivery(
+            heart.alerts, clock, Sender(True, lookup=lookup).post
+        )
         check = heart.create(webhook_url=f"http://good.example:{good.port}/")
         delivery.start()
         try:
@@ -76,7 +89,9 @@ def test_alerts_of_a_check_whose_last_one_was_taken_come_at_once(database, clock
             arrive(heart, silent.port)
             delivery.wake()
             wait_until(lambda: len(asked) > 80)
-            times = [seconds_of_an_alert(heart, delivery, check) for _ in range(3)]
+            times = [
+                seconds_of_an_alert(heart, delivery, check) for _ in range(3)
+            ]
         finally:
             ended.set()
             delivery.stop(0)

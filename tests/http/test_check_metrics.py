@@ -22,8 +22,12 @@ def read(app, key):
         text = app("GET", "/checks/metrics", key=key).body.decode()
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
-                values = found.setdefault((sample.labels["name"], sample.labels["id"]), {})
-                values[family.name.removeprefix("cardbeat_check_")] = sample.value
+                values = found.setdefault(
+                    (sample.labels["name"], sample.labels["id"]), {}
+                )
+                values[family.name.removeprefix("cardbeat_check_")] = (
+                    sample.value
+                )
         return found
 
     return read
@@ -38,7 +42,9 @@ def create(app, key):
     return create
 
 
-def test_a_check_is_up_until_it_is_overdue_and_again_once_it_is_pinged(app, key, create, read):
+def test_a_check_is_up_until_it_is_overdue_and_again_once_it_is_pinged(
+    app, key, create, read
+):
     check_id = create("db1: backup", period_seconds=60, grace_seconds=5)
     labels = ("db1: backup", check_id[:12])
     now = app.clock.now
@@ -48,7 +54,10 @@ def test_a_check_is_up_until_it_is_overdue_and_again_once_it_is_pinged(app, key,
     app("PUT", f"/checks/{check_id}/snooze", {"seconds": 600}, key=key)
     failed = read()[labels]
     # So an alert can leave it out: `up == 0 unless snoozed_until > time()`.
-    assert (failed["up"], failed["snoozed_until_timestamp_seconds"]) == (0, now + 600)
+    assert (failed["up"], failed["snoozed_until_timestamp_seconds"]) == (
+        0,
+        now + 600,
+    )
     app("DELETE", f"/checks/{check_id}/snooze", key=key)
     app("GET", f"/ping/{check_id}")
     pinged = read()[labels]
@@ -58,14 +67,18 @@ def test_a_check_is_up_until_it_is_overdue_and_again_once_it_is_pinged(app, key,
     assert b"db1" not in stranger.body
 
 
-@pytest.mark.parametrize(("delivery", "value"), [(None, None), ("ok", 1), ("failing", 0)])
+@pytest.mark.parametrize(
+    ("delivery", "value"), [(None, None), ("ok", 1), ("failing", 0)]
+)
 def test_whether_alerts_arrive_is_told_where_one_was_tried_and_there_is_a_webhook(
     app, create, read, delivery, value
 ):
     create("a")
     create("b", webhook_url=None)
     change = "UPDATE checks SET delivery = ?"
-    app.service.database.write(lambda transaction: transaction.execute(change, (delivery,)))
+    app.service.database.write(
+        lambda transaction: transaction.execute(change, (delivery,))
+    )
     told = [values.get("delivery_ok") for values in read().values()]
     assert told == [value, None]
 
@@ -79,7 +92,11 @@ def test_any_names_are_labels_and_the_oldest_check_comes_first(create, read):
 def test_too_many_checks_for_one_answer_are_refused(app, key, create):
     create("a")
     checks = Checks(app.service.database, app.clock, lambda: None)
-    router = Router(CheckMetricsRoutes(checks, app.service.keys, most_checks=0).routes())
+    router = Router(
+        CheckMetricsRoutes(checks, app.service.keys, most_checks=0).routes()
+    )
     path = "/checks/metrics"
-    asked = Request("GET", path, path, headers={"authorization": f"Bearer {key}"})
+    asked = Request(
+        "GET", path, path, headers={"authorization": f"Bearer {key}"}
+    )
     assert answer_of(router, asked).status == 403

@@ -53,11 +53,15 @@ def test_of_changes_of_one_version_exactly_one_succeeds_each_time(heart):
 def test_a_patch_never_loses_a_ping_beside_it(heart):
     check = heart.create()
     heart.pass_time(10)
-    results = at_once(*[partial(heart.ping, check), partial(change, heart, check)] * 25)
+    results = at_once(
+        *[partial(heart.ping, check), partial(change, heart, check)] * 25
+    )
     stored = heart.read(check)
     assert stored.ping_count == 25
     assert stored.deadline_at == int(heart.clock.now) + 60
-    assert stored.version == 1 + sum(isinstance(result, Check) for result in results)
+    assert stored.version == 1 + sum(
+        isinstance(result, Check) for result in results
+    )
 
 
 def test_a_key_revoked_beside_creations_leaves_no_check(heart):
@@ -83,17 +87,26 @@ def act(own, checks, chance):
             change(own, check, grace_seconds=chance.randrange(5))
 
 
-def test_at_any_deeds_at_once_the_alerts_of_a_check_alternate(heart, other_process):
+def test_at_any_deeds_at_once_the_alerts_of_a_check_alternate(
+    heart, other_process
+):
     checks = [heart.create(period_seconds=5) for _ in range(10)]
     other_process.key = heart.key
     clients = (heart, other_process) * 4
     chances = map(random.Random, range(len(clients)))
     pairs = zip(clients, chances, strict=True)
-    results = at_once(*[partial(act, own, checks, chance) for own, chance in pairs])
+    results = at_once(
+        *[partial(act, own, checks, chance) for own, chance in pairs]
+    )
     assert statuses(results) <= {409}
     for check in checks:
         types = heart.alert_types(check)
-        assert types == (["check.overdue", "check.recovered"] * len(types))[: len(types)]
+        assert (
+            types
+            == (["check.overdue", "check.recovered"] * len(types))[
+                : len(types)
+            ]
+        )
         assert (heart.status(check) == "overdue") == bool(len(types) % 2)
 
 

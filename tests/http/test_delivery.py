@@ -18,11 +18,17 @@ HIDDEN = {"webhook_url", "ping_url", "delivery", "api_key_id"}
 
 @pytest.fixture
 def described(customer):
-    schemas = customer.app.json("GET", "/openapi.json")["components"]["schemas"]
-    return Draft202012Validator({**schemas["Delivery"], "components": {"schemas": schemas}})
+    schemas = customer.app.json("GET", "/openapi.json")["components"][
+        "schemas"
+    ]
+    return Draft202012Validator(
+        {**schemas["Delivery"], "components": {"schemas": schemas}}
+    )
 
 
-def test_outages_are_told_as_described_and_signed_for_any_verifier(customer, described):
+def test_outages_are_told_as_described_and_signed_for_any_verifier(
+    customer, described
+):
     with Receiver() as receiver:
         check = customer.check(receiver.url)
         customer.goes_overdue()
@@ -31,29 +37,44 @@ def test_outages_are_told_as_described_and_signed_for_any_verifier(customer, des
             customer.app.clock.advance(seconds)
             customer.app("POST", f"/ping/{check['id']}{signal}")
         wait_until(lambda: customer.states(check) == ["delivered"] * 4)
-    assert receiver.ids == [alert["id"] for alert in reversed(customer.alerts(check))]
+    assert receiver.ids == [
+        alert["id"] for alert in reversed(customer.alerts(check))
+    ]
     for received, wanted in zip(receiver.received, SENT, strict=True):
         alert = customer.verified(received)
         described.validate(alert)
         data = alert["data"]
-        told = (alert["type"], data["reason"], data["late_seconds"], data["overdue_seconds"])
+        told = (
+            alert["type"],
+            data["reason"],
+            data["late_seconds"],
+            data["overdue_seconds"],
+        )
         assert (told, data["check"].keys()) == (wanted, check.keys() - HIDDEN)
 
 
-def test_every_attempt_is_signed_anew_under_one_id_and_the_check_shows_how_it_goes(customer):
-    with Receiver(answer(500), answer(302, "Location: /x\r\n"), answer()) as receiver:
+def test_every_attempt_is_signed_anew_under_one_id_and_the_check_shows_how_it_goes(
+    customer,
+):
+    with Receiver(
+        answer(500), answer(302, "Location: /x\r\n"), answer()
+    ) as receiver:
         check = customer.check(receiver.url)
         assert customer.read(check)["delivery"] is None
         customer.test_alert(check)
         for attempt, seconds in ((1, 7), (2, 37)):
-            wait_until(lambda: customer.alerts(check)[0]["attempts"] == attempt)  # noqa: B023
+            wait_until(
+                lambda: customer.alerts(check)[0]["attempts"] == attempt
+            )
             assert customer.read(check)["delivery"] == "failing"
             customer.app.clock.advance(seconds)
             customer.app.service.delivery.wake()
         wait_until(lambda: customer.states(check) == ["delivered"])
     assert customer.read(check) == check | {"delivery": "ok"}
     assert len(set(receiver.ids)) == 1
-    assert [customer.verified(it)["type"] for it in receiver.received] == ["check.test"] * 3
+    assert [customer.verified(it)["type"] for it in receiver.received] == [
+        "check.test"
+    ] * 3
 
 
 def test_a_receiver_that_holds_on_holds_up_no_other(customer):
@@ -61,7 +82,11 @@ def test_a_receiver_that_holds_on_holds_up_no_other(customer):
         held = [customer.check(bad.url) for _ in range(10)]
         checks = [customer.check(good.url) for _ in range(10)]
         customer.goes_overdue()
-        wait_until(lambda: all(customer.states(check) == ["delivered"] for check in checks))
+        wait_until(
+            lambda: all(
+                customer.states(check) == ["delivered"] for check in checks
+            )
+        )
         assert bad.connections == 1
         assert all(customer.states(check) == ["pending"] for check in held)
 
@@ -84,10 +109,14 @@ def test_without_the_flag_a_private_receiver_gets_nothing(app):
     assert receiver.connections == 0
 
 
-def test_while_the_secret_is_replaced_verifiers_with_either_one_accept(customer):
+def test_while_the_secret_is_replaced_verifiers_with_either_one_accept(
+    customer,
+):
     with Receiver() as receiver:
         check = customer.check(receiver.url)
-        new = customer.app.json("POST", "/key/webhook-secret", key=customer.key)["webhook_secret"]
+        new = customer.app.json(
+            "POST", "/key/webhook-secret", key=customer.key
+        )["webhook_secret"]
         customer.test_alert(check)
         wait_until(lambda: customer.states(check) == ["delivered"])
     before = customer.verified(receiver.received[0])
@@ -95,7 +124,9 @@ def test_while_the_secret_is_replaced_verifiers_with_either_one_accept(customer)
     assert customer.verified(receiver.received[0]) == before
 
 
-def test_each_gets_its_form_at_its_url_signed_and_nothing_tells_the_url(customer, caplog):
+def test_each_gets_its_form_at_its_url_signed_and_nothing_tells_the_url(
+    customer, caplog
+):
     caplog.set_level(0)
     path = "/workflows/6a/triggers/manual/paths/invoke?sig=A-secret-token"
     with Receiver(answer(404)) as receiver:

@@ -55,7 +55,12 @@ def test_on_a_low_disk_all_that_there_is_goes_on(app, one, low_disk):
     assert app.service.sweep.sweep_once() == 1
     assert one.ping().status == 200
     assert one.types() == ["check.overdue", "check.recovered"]
-    for change in ({}, {"period_seconds": 31_536_000}, {"name": "longer"}, {"webhook_url": None}):
+    for change in (
+        {},
+        {"period_seconds": 31_536_000},
+        {"name": "longer"},
+        {"webhook_url": None},
+    ):
         assert one("PATCH", "", change).status == 200
     for ended in ("/key/read-only", one.path, "/key"):
         assert app("DELETE", ended, key=one.key).status == 204
@@ -65,7 +70,9 @@ def test_on_a_low_disk_all_that_there_is_goes_on(app, one, low_disk):
 @LIMITS
 def test_on_a_full_disk_nothing_is_acknowledged_or_half_done(app, one):
     with full_disk():
-        refused = [one.ping(method=method) for method in ("GET", "HEAD", "POST")]
+        refused = [
+            one.ping(method=method) for method in ("GET", "HEAD", "POST")
+        ]
         refused += [
             app("POST", "/checks", GOOD_CHECK, key=one.key),
             one("PATCH", "", {"name": "b"}),

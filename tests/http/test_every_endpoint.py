@@ -49,9 +49,13 @@ def ask(app, check):
 def stored(app):
     """The rows of keys and checks. A use of a key is noted by any request, and left out."""
     with app.service.database.read() as connection:
-        keys = connection.execute("SELECT hash, read_hash, revoked_at FROM keys ORDER BY seq")
+        keys = connection.execute(
+            "SELECT hash, read_hash, revoked_at FROM keys ORDER BY seq"
+        )
         rows = [tuple(row) for row in keys.fetchall()]
-        checks = connection.execute("SELECT * FROM checks ORDER BY seq").fetchall()
+        checks = connection.execute(
+            "SELECT * FROM checks ORDER BY seq"
+        ).fetchall()
     return rows, [tuple(row) for row in checks]
 
 
@@ -59,30 +63,46 @@ def code_of(answer):
     return answer.status, json.loads(answer.body)["code"]
 
 
-def test_without_a_known_key_it_is_401_and_with_one_for_cards_403(app, ask, calls):
+def test_without_a_known_key_it_is_401_and_with_one_for_cards_403(
+    app, ask, calls
+):
     cards_key = app.cards_key()
     before = stored(app)
     for header in ("", "Bearer", "Bearer ", "Basic c2s6", "sk_unknown"):
-        assert app("GET", "/key", headers={"authorization": header}).status == 401
+        assert (
+            app("GET", "/key", headers={"authorization": header}).status == 401
+        )
     for call in calls:
-        for key, code in ((None, "key_missing"), ("sk_unknown", "key_unknown")):
+        for key, code in (
+            (None, "key_missing"),
+            ("sk_unknown", "key_unknown"),
+        ):
             answer = ask(call, key=key)
             assert code_of(answer) == (401, code), call
             assert answer.headers["WWW-Authenticate"] == "Bearer"
         answer = ask(call, key=cards_key)
         assert answer.status == (200 if call == "GET /key" else 403), call
         # It is public, so it ends on the command line alone.
-        assert "/key" not in call or call == "GET /key" or b"keys revoke" in answer.body
+        assert (
+            "/key" not in call
+            or call == "GET /key"
+            or b"keys revoke" in answer.body
+        )
     assert stored(app) == before
 
 
-def test_a_read_only_key_reads_everything_and_changes_nothing(app, key, check, ask, calls):
+def test_a_read_only_key_reads_everything_and_changes_nothing(
+    app, key, check, ask, calls
+):
     reader = app.json("POST", "/key/read-only", key=key)["key"]
     before = stored(app)
     for call in calls:
         answer = ask(call, check["id"][:12], key=reader)
         assert answer.status == (200 if call in READS else 403), call
-        assert call in READS or (code_of(answer)[1], b"read-only" in answer.body) == (
+        assert call in READS or (
+            code_of(answer)[1],
+            b"read-only" in answer.body,
+        ) == (
             "wrong_scope",
             True,
         )
@@ -110,12 +130,17 @@ SENT = (
 )
 
 
-def test_a_body_is_what_an_endpoint_takes_or_changes_nothing(app, key, check, calls):
+def test_a_body_is_what_an_endpoint_takes_or_changes_nothing(
+    app, key, check, calls
+):
     before = stored(app)
     for call in {*calls, "POST /register"}:
         method, target = call.replace("{id}", check["id"]).split()
         for body, content_type, status in SENT if method != "GET" else ():
-            headers = {"content-type": content_type, "authorization": f"Bearer {key}"}
+            headers = {
+                "content-type": content_type,
+                "authorization": f"Bearer {key}",
+            }
             answer = app(method, target, body=body, headers=headers)
             assert answer.status == status, (call, body)
     assert stored(app) == before

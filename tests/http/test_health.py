@@ -13,10 +13,15 @@ ASKED = Request("GET", "/healthz", "/healthz")
 
 def test_health_turns_503_while_the_sweep_stalls_and_back(database, clock):
     sweeping = [True, False, True]
-    router = Router(HealthRoutes(database, clock, lambda: sweeping.pop(0)).routes())
+    router = Router(
+        HealthRoutes(database, clock, lambda: sweeping.pop(0)).routes()
+    )
     assert answer_of(router, ASKED).status == 200
     refused = answer_of(router, ASKED)
-    assert (refused.status, json.loads(refused.body)["code"]) == (503, "sweep_stalled")
+    assert (refused.status, json.loads(refused.body)["code"]) == (
+        503,
+        "sweep_stalled",
+    )
     clock.advance(60)
     assert answer_of(router, ASKED).status == 200
     with database.read() as connection:
@@ -34,5 +39,8 @@ def test_a_database_damaged_while_it_is_served_is_told_as_503(app):
         file.write(b"\xff" * (database.path.stat().st_size - 4096))
     for target in ("/key", "/checks"):
         answer = app("GET", target, key=key)
-        assert (answer.status, json.loads(answer.body)["code"]) == (503, "database_unavailable")
+        assert (answer.status, json.loads(answer.body)["code"]) == (
+            503,
+            "database_unavailable",
+        )
         assert answer.headers["Retry-After"]

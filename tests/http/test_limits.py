@@ -11,7 +11,13 @@ import pytest
 
 from cardbeat.config import HttpLimits
 from tests.http.malformed import get, post
-from tests.http.sockets import BIG, PATIENCE_SECONDS, Client, ask, wait_until_all_is_read
+from tests.http.sockets import (
+    BIG,
+    PATIENCE_SECONDS,
+    Client,
+    ask,
+    wait_until_all_is_read,
+)
 from tests.support import wait_until
 from tests.systems import LIMITS
 
@@ -20,15 +26,21 @@ PATIENT = HttpLimits(stop_seconds=2, idle_seconds=inf, header_seconds=inf)
 
 
 def hold(length=0):
-    return get(b"Content-Length: %d" % length, line=b"POST /held HTTP/1.1") + bytes(length)
+    return get(
+        b"Content-Length: %d" % length, line=b"POST /held HTTP/1.1"
+    ) + bytes(length)
 
 
 def part_of_body(sent):
     return post(b"Content-Length: 60000", body=bytes(sent))
 
 
-def test_at_the_limit_the_connection_that_has_waited_longest_gives_way(serve, site, connect):
-    server = serve(PATIENT, max_connections=8, trusted_proxies=[ip_network("127.0.0.1")])
+def test_at_the_limit_the_connection_that_has_waited_longest_gives_way(
+    serve, site, connect
+):
+    server = serve(
+        PATIENT, max_connections=8, trusted_proxies=[ip_network("127.0.0.1")]
+    )
     held = connect(server, hold())
     assert site.is_entered()
     half_sent = connect(server, b"GET / HT")
@@ -45,8 +57,12 @@ def test_at_the_limit_the_connection_that_has_waited_longest_gives_way(serve, si
     assert held.status() == 200
 
 
-def test_at_the_limit_a_new_client_waits_while_all_others_are_at_work(serve, site, connect):
-    server = serve(max_connections=1, trusted_proxies=[ip_network("127.0.0.1")])
+def test_at_the_limit_a_new_client_waits_while_all_others_are_at_work(
+    serve, site, connect
+):
+    server = serve(
+        max_connections=1, trusted_proxies=[ip_network("127.0.0.1")]
+    )
     held = connect(server, hold())
     assert site.is_entered()
     late = connect(server, get())
@@ -60,7 +76,9 @@ def test_at_the_limit_a_new_client_waits_while_all_others_are_at_work(serve, sit
     assert late.status() == 200
 
 
-def test_a_network_has_a_quarter_of_all_connections_but_a_trusted_proxy_all(serve, site, connect):
+def test_a_network_has_a_quarter_of_all_connections_but_a_trusted_proxy_all(
+    serve, site, connect
+):
     for proxies, most in (([], 2), ([ip_network("127.0.0.1")], 8)):
         server = serve(PATIENT, max_connections=8, trusted_proxies=proxies)
         *_, newest = [connect(server, get()) for _ in range(8)]
@@ -71,7 +89,9 @@ def test_a_network_has_a_quarter_of_all_connections_but_a_trusted_proxy_all(serv
         assert other.status() == 200
 
 
-def test_a_network_whose_connections_are_all_at_work_gets_no_more(serve, site, connect):
+def test_a_network_whose_connections_are_all_at_work_gets_no_more(
+    serve, site, connect
+):
     server = serve(max_connections=8)
     held = [connect(server, hold()) for _ in range(2)]
     for _ in held:
@@ -93,7 +113,9 @@ def nothing_is_held(server):
     return server.connections_shed == before
 
 
-def test_past_the_budget_the_oldest_unfinished_bodies_give_way(serve, connect, caplog):
+def test_past_the_budget_the_oldest_unfinished_bodies_give_way(
+    serve, connect, caplog
+):
     server = serve(HOLDING)
     clients = []
     for _ in range(6):
@@ -120,7 +142,9 @@ def test_past_the_budget_answers_that_are_not_taken_give_way(serve, connect):
         assert len(slow.rest()) < len(BIG)
 
 
-def test_requests_that_wait_for_a_thread_give_way_too_and_are_not_done(serve, site, connect):
+def test_requests_that_wait_for_a_thread_give_way_too_and_are_not_done(
+    serve, site, connect
+):
     server = serve(HOLDING, threads=1)
     first = connect(server, hold(60_000))
     assert site.is_entered()
@@ -151,13 +175,19 @@ server.serve_forever()
 
 @LIMITS
 def test_when_descriptors_run_out_the_newest_clients_are_served():
-    process = subprocess.Popen([sys.executable, "-c", FEW_DESCRIPTORS], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", FEW_DESCRIPTORS], stdout=subprocess.PIPE
+    )
     with process, contextlib.ExitStack() as stack:
         stack.callback(process.terminate)
         address = ("127.0.0.1", int(process.stdout.readline()))
         for _ in range(100):
-            stack.enter_context(socket.create_connection(address, timeout=PATIENCE_SECONDS))
+            stack.enter_context(
+                socket.create_connection(address, timeout=PATIENCE_SECONDS)
+            )
         for _ in range(3):
-            with socket.create_connection(address, timeout=PATIENCE_SECONDS) as client:
+            with socket.create_connection(
+                address, timeout=PATIENCE_SECONDS
+            ) as client:
                 client.sendall(get(b"Connection: close"))
                 assert client.makefile("rb").read().endswith(b"ok")

@@ -17,7 +17,9 @@ from tests.support import GOOD_CHECK, wait_until
 def values(answer):
     """Every value by its name without `cardbeat_` and the values of its labels."""
     return {
-        " ".join((sample.name.removeprefix("cardbeat_"), *sample.labels.values())): sample.value
+        " ".join(
+            (sample.name.removeprefix("cardbeat_"), *sample.labels.values())
+        ): sample.value
         for found in text_string_to_metric_families(answer.body.decode())
         for sample in found.samples
     }
@@ -31,9 +33,15 @@ def read(app):
 def test_they_are_prometheus_text_with_a_meaning_for_each(app):
     answer = app("GET", "/metrics")
     families = list(text_string_to_metric_families(answer.body.decode()))
-    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert (
+        answer.headers["Content-Type"]
+        == "text/plain; version=0.0.4; charset=utf-8"
+    )
     assert len(families) == 14
-    assert all(found.documentation.endswith(".") and found.type != "unknown" for found in families)
+    assert all(
+        found.documentation.endswith(".") and found.type != "unknown"
+        for found in families
+    )
 
 
 COUNTED = {
@@ -57,11 +65,25 @@ COUNTED = {
 def test_what_is_done_is_counted_by_what_it_is_and_no_secret_told(app, read):
     key = app.checks_key()
     cards_key = app.cards_key()
-    check = {**GOOD_CHECK, "period_seconds": 60, "grace_seconds": 0, "webhook_url": None}
-    ids = [app.json("POST", "/checks", check, key=key)["check"]["id"] for _ in range(3)]
+    check = {
+        **GOOD_CHECK,
+        "period_seconds": 60,
+        "grace_seconds": 0,
+        "webhook_url": None,
+    }
+    ids = [
+        app.json("POST", "/checks", check, key=key)["check"]["id"]
+        for _ in range(3)
+    ]
     app.clock.advance(61)
     first = f"/ping/{ids[0]}"
-    calls = (f"GET {first}", "HEAD /ping/x", f"GET {first}/{key}", "PUT /register", "GET /x")
+    calls = (
+        f"GET {first}",
+        "HEAD /ping/x",
+        f"GET {first}/{key}",
+        "PUT /register",
+        "GET /x",
+    )
     # The server tells of answers, after the iteration of its loop in which they are given.
     with served(app):
         server = SimpleNamespace(port=app.service.server.server_address[1])
@@ -70,7 +92,10 @@ def test_what_is_done_is_counted_by_what_it_is_and_no_secret_told(app, read):
         app.service.sweep.sweep_once()
         ask(server, "POST", f"/ping/{ids[1]}")
         for _ in range(3):
-            assert ask(server, "GET", f"/og?title=secret&key={cards_key}").status == 200
+            assert (
+                ask(server, "GET", f"/og?title=secret&key={cards_key}").status
+                == 200
+            )
         wait_until(lambda: COUNTED.items() <= read().items())
     text = app("GET", "/metrics").body.decode()
     for secret in (*ids, key, cards_key, "secret"):
@@ -82,13 +107,17 @@ def test_the_size_of_the_store_is_told(app, read):
     wait_until(lambda: read()["store_bytes"] > 1000)
 
 
-@pytest.mark.parametrize("name", ["sweep_age_seconds", "sweep_duration_seconds"])
+@pytest.mark.parametrize(
+    "name", ["sweep_age_seconds", "sweep_duration_seconds"]
+)
 def test_the_sweep_tells_its_age_and_how_long_it_took(app, read, name):
     app.service.sweep.sweep_once()
     assert 0 <= read()[name] < 60
 
 
-def test_the_oldest_alert_that_is_due_tells_its_age(app, clock, key, check, read):
+def test_the_oldest_alert_that_is_due_tells_its_age(
+    app, clock, key, check, read
+):
     clock.advance(3661)
     app.service.sweep.sweep_once()
     assert read()["alert_oldest_due_seconds"] == 0
@@ -110,7 +139,9 @@ def test_a_duration_counts_for_every_bound_that_it_keeps():
     metrics.observe([(asked, Response(), seconds) for seconds in taken])
     text = metrics.read(asked).body.decode()
     for bound, total in {"0.0001": 1, "0.0005": 2, "10": 2, "+Inf": 3}.items():
-        assert f'{DURATIONS}_bucket{{route="/",le="{bound}"}} {total}\n' in text
+        assert (
+            f'{DURATIONS}_bucket{{route="/",le="{bound}"}} {total}\n' in text
+        )
     assert f'{DURATIONS}_count{{route="/"}} 3\n' in text
 
 

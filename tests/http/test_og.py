@@ -41,7 +41,10 @@ def restarted(tmp_path, cards):
 def test_the_first_request_draws_and_the_second_is_stored(cards):
     first, second = cards.card(), cards.card()
     assert [first.status, second.status] == [200, 200]
-    assert [first.headers["X-Cache"], second.headers["X-Cache"]] == ["MISS", "HIT"]
+    assert [first.headers["X-Cache"], second.headers["X-Cache"]] == [
+        "MISS",
+        "HIT",
+    ]
     assert first.headers["Content-Type"] == "image/png"
     assert first.headers["Cache-Control"] == IMMUTABLE
     assert first.body == second.body
@@ -49,8 +52,17 @@ def test_the_first_request_draws_and_the_second_is_stored(cards):
 
 
 def test_each_request_url_is_a_stored_image_of_its_own(cards):
-    others = ("", "&v=2", "&tag=", "&template=default", "&theme=light", "&%74itle2=2")
-    assert {cards.card(extra=other).headers["X-Cache"] for other in others} == {"MISS"}
+    others = (
+        "",
+        "&v=2",
+        "&tag=",
+        "&template=default",
+        "&theme=light",
+        "&%74itle2=2",
+    )
+    assert {
+        cards.card(extra=other).headers["X-Cache"] for other in others
+    } == {"MISS"}
     assert len(cards.files()) == len(others)
 
 
@@ -60,7 +72,12 @@ def test_after_a_change_of_the_accent_a_stored_card_is_drawn_again(app_of):
     answers = [app("GET", target), app("GET", target)]
     app = app_of(accent="#16a34a")
     answers += [app("GET", target), app("GET", target)]
-    assert [it.headers["X-Cache"] for it in answers] == ["MISS", "HIT", "MISS", "HIT"]
+    assert [it.headers["X-Cache"] for it in answers] == [
+        "MISS",
+        "HIT",
+        "MISS",
+        "HIT",
+    ]
     assert answers[0].body != answers[2].body
 
 
@@ -68,10 +85,17 @@ def test_the_key_is_judged_before_anything_else(cards):
     missing = cards.get("/og?title=x")
     assert (missing.status, body_of(missing)["field"]) == (401, "key")
     assert missing.headers["Cache-Control"] == "no-store"
-    for query in ("template=fancy", "key=sk_unknown", "title=a&title=b&key=sk_unknown"):
+    for query in (
+        "template=fancy",
+        "key=sk_unknown",
+        "title=a&title=b&key=sk_unknown",
+    ):
         assert cards.get(f"/og?{query}").status == 401
     refused = cards.get(cards.url(key=cards.keys.issue(CHECKS)))
-    assert (refused.status, "checks key" in body_of(refused)["error"]) == (403, True)
+    assert (refused.status, "checks key" in body_of(refused)["error"]) == (
+        403,
+        True,
+    )
 
 
 def test_a_revoked_key_is_refused_though_the_image_is_in_memory(cards):
@@ -85,7 +109,12 @@ def test_a_revoked_key_is_refused_though_the_image_is_in_memory(cards):
 
 def test_what_cannot_be_drawn_is_refused_and_counts_for_nothing(cards):
     cards.key = cards.keys.issue(renders_per_minute=1)
-    wrong = {"": "title", "title=+": "title", "title=a&title=b": "title", "title=a&theme=blue": "theme"}
+    wrong = {
+        "": "title",
+        "title=+": "title",
+        "title=a&title=b": "title",
+        "title=a&theme=blue": "theme",
+    }
     for query, field in wrong.items():
         refused = cards.get(f"/og?key={cards.key}&{query}")
         assert (refused.status, body_of(refused)["field"]) == (400, field)
@@ -101,24 +130,37 @@ RANGES = {
     "bytes=0-999999999": (0, -1),
     "bytes=-999999999": (0, -1),
     **dict.fromkeys(("bytes=9999999-", "bytes=-0"), "outside"),
-    **dict.fromkeys(("bytes=0-1,4-5", "bytes=5-2", "bytes=-", "items=0-1"), "other"),
+    **dict.fromkeys(
+        ("bytes=0-1,4-5", "bytes=5-2", "bytes=-", "items=0-1"), "other"
+    ),
 }
 
 
 @pytest.mark.parametrize(("asked", "part"), RANGES.items())
-def test_a_range_gets_its_part_another_one_the_whole_or_416(cards, asked, part):
+def test_a_range_gets_its_part_another_one_the_whole_or_416(
+    cards, asked, part
+):
     whole = cards.card().body
     for _ in range(2):
         answer = cards.card(range=asked)
         if part == "outside":
-            assert (answer.status, answer.headers["Cache-Control"]) == (416, "no-store")
+            assert (answer.status, answer.headers["Cache-Control"]) == (
+                416,
+                "no-store",
+            )
             assert answer.headers["Content-Range"] == f"bytes */{len(whole)}"
         elif part == "other":
             assert (answer.status, answer.body) == (200, whole)
         else:
             first, last = (range(len(whole))[place] for place in part)
-            assert (answer.status, answer.body) == (206, whole[first : last + 1])
-            assert answer.headers["Content-Range"] == f"bytes {first}-{last}/{len(whole)}"
+            assert (answer.status, answer.body) == (
+                206,
+                whole[first : last + 1],
+            )
+            assert (
+                answer.headers["Content-Range"]
+                == f"bytes {first}-{last}/{len(whole)}"
+            )
 
 
 @pytest.mark.parametrize("tags", ["{}", "*", '"other" , W/{}'])
@@ -126,7 +168,10 @@ def test_a_known_version_is_not_sent_again_and_has_ranges(cards, tags):
     etag = cards.card().headers["ETag"]
     unchanged = cards.card(if_none_match=tags.format(etag))
     assert (unchanged.status, unchanged.body) == (304, b"")
-    assert (unchanged.headers["ETag"], unchanged.headers["Cache-Control"]) == (etag, IMMUTABLE)
+    assert (unchanged.headers["ETag"], unchanged.headers["Cache-Control"]) == (
+        etag,
+        IMMUTABLE,
+    )
     assert cards.card(if_none_match='"other"').status == 200
     assert cards.card(range="bytes=0-1", if_range=etag).status == 206
     for other in ('"other"', f"W/{etag}"):
@@ -136,7 +181,9 @@ def test_a_known_version_is_not_sent_again_and_has_ranges(cards, tags):
 
 
 def statuses(cards, titles, client="192.0.2.1"):
-    return [cards.get(cards.url(title), "GET", client).status for title in titles]
+    return [
+        cards.get(cards.url(title), "GET", client).status for title in titles
+    ]
 
 
 def test_one_client_takes_three_quarters_of_a_keys_new_cards(cards):
@@ -144,7 +191,10 @@ def test_one_client_takes_three_quarters_of_a_keys_new_cards(cards):
     assert statuses(cards, "abcd") == [200, 200, 200, 429]
     assert statuses(cards, "de", "192.0.2.2") == [200, 429]
     refused = cards.card("e")
-    assert (body_of(refused)["code"], refused.headers["Retry-After"]) == ("too_many_requests", "20")
+    assert (body_of(refused)["code"], refused.headers["Retry-After"]) == (
+        "too_many_requests",
+        "20",
+    )
     # What is stored is never refused.
     assert statuses(cards, "aaa") == [200] * 3
     cards.clock.advance(20)
@@ -203,9 +253,14 @@ def test_missing_glyphs_are_counted_also_from_the_store(cards, restarted):
     assert cards.card("fine").headers["X-Missing-Glyphs"] == "0"
 
 
-def test_letters_that_are_not_shaped_are_counted_and_the_log_says_so(cards, caplog, monkeypatch):
+def test_letters_that_are_not_shaped_are_counted_and_the_log_says_so(
+    cards, caplog, monkeypatch
+):
     monkeypatch.setattr(Fonts, "unshaped", lambda _, text: text.count("ټ"))
-    counts = [cards.card(title).headers["X-Missing-Glyphs"] for title in ("fine", "ټول")]
+    counts = [
+        cards.card(title).headers["X-Missing-Glyphs"]
+        for title in ("fine", "ټول")
+    ]
     assert (counts, caplog.messages) == (["0", "1"], [UNSHAPED])
 
 
@@ -252,7 +307,9 @@ def held(tmp_path):
     held.close()
 
 
-def test_one_card_asked_for_by_many_at_once_is_drawn_once_and_48_of_a_page_all(held):
+def test_one_card_asked_for_by_many_at_once_is_drawn_once_and_48_of_a_page_all(
+    held,
+):
     asked = [held.ask("a") for _ in range(50)]
     page = [held.ask(str(number)) for number in range(48)]
     held.go.set()
@@ -270,20 +327,37 @@ def test_clients_have_turns_and_in_these_their_keys(held):
     held.go.set()
     for card in asked:
         card.wait()
-    assert held.order[1:] == ["a x1", "b x1", "a y1", "b x2", "a x2", "a y2", "a x3"]
+    assert held.order[1:] == [
+        "a x1",
+        "b x1",
+        "a y1",
+        "b x2",
+        "a x2",
+        "a y2",
+        "a x3",
+    ]
 
 
-@pytest.mark.parametrize(("most", "client", "key"), [(64, "a", ""), (64, "", "x"), (512, "", "")])
-def test_a_client_a_key_and_all_have_so_many_waiting_and_no_more(held, most, client, key):
+@pytest.mark.parametrize(
+    ("most", "client", "key"), [(64, "a", ""), (64, "", "x"), (512, "", "")]
+)
+def test_a_client_a_key_and_all_have_so_many_waiting_and_no_more(
+    held, most, client, key
+):
     def begin(number):
-        return held.begin(f"{number}", client or f"{number}", key or held.keys.issue())
+        return held.begin(
+            f"{number}", client or f"{number}", key or held.keys.issue()
+        )
 
     key = key and held.keys.issue()
     held.begin_first()
     asked = [begin(number) for number in range(most)]
     with pytest.raises(Unavailable) as refused:
         begin("one more")
-    assert (refused.value.code, refused.value.headers["Retry-After"]) == ("busy", "1")
+    assert (refused.value.code, refused.value.headers["Retry-After"]) == (
+        "busy",
+        "1",
+    )
     if most < 512:
         asked.append(held.begin("other", "other", held.keys.issue()))
     held.go.set()
@@ -316,7 +390,9 @@ def test_at_a_stop_all_that_wait_are_refused(held):
     assert held.order == ["first"]
 
 
-def test_a_card_that_cannot_be_drawn_is_an_error_and_can_be_asked_for_again(held):
+def test_a_card_that_cannot_be_drawn_is_an_error_and_can_be_asked_for_again(
+    held,
+):
     held.go.set()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="broken"):

@@ -31,13 +31,18 @@ def fail_and_ping(app, check, after=5):
 
 
 def test_a_late_and_a_failed_outage_are_kept_also_without_a_webhook(app, key):
-    check = new_check(app, key, webhook_url=None, period_seconds=90, grace_seconds=0)
+    check = new_check(
+        app, key, webhook_url=None, period_seconds=90, grace_seconds=0
+    )
     created = app.clock.now
     for _ in range(2):
         app.clock.advance(60)
         app.service.sweep.sweep_once()
     late = outage(created + 90, app.clock.now, None, "late")
-    assert outages_of(app, check, key) == {"outages": [late], "kept_since": check["created_at"]}
+    assert outages_of(app, check, key) == {
+        "outages": [late],
+        "kept_since": check["created_at"],
+    }
     # A failure begins no other outage than the sweep has found.
     fail_and_ping(app, check)
     late["ended_at"] = utc_text(app.clock.now)
@@ -50,7 +55,9 @@ def test_a_late_and_a_failed_outage_are_kept_also_without_a_webhook(app, key):
 
 def outage(began, noticed, ended, reason):
     moments = {"began_at": began, "noticed_at": noticed, "ended_at": ended}
-    return {name: at and utc_text(at) for name, at in moments.items()} | {"reason": reason}
+    return {name: at and utc_text(at) for name, at in moments.items()} | {
+        "reason": reason
+    }
 
 
 def test_those_of_all_checks_come_newest_first_and_in_pages(app, key):
@@ -59,17 +66,35 @@ def test_those_of_all_checks_come_newest_first_and_in_pages(app, key):
     for check in (one, other, one, new_check(app, strangers), one, other):
         app.clock.advance(60)
         fail_and_ping(app, check)
-    found = [page["outages"] for page in pages(app, key, "/checks/outages?limit=2&days=7")]
+    found = [
+        page["outages"]
+        for page in pages(app, key, "/checks/outages?limit=2&days=7")
+    ]
     seen = [[outage["check_id"] for outage in page] for page in found]
-    assert seen == [[other["id"], one["id"]], [one["id"], other["id"]], [one["id"]]]
-    assert list(found[0][0]) == ["check_id", "began_at", "noticed_at", "ended_at", "reason"]
+    assert seen == [
+        [other["id"], one["id"]],
+        [one["id"], other["id"]],
+        [one["id"]],
+    ]
+    assert list(found[0][0]) == [
+        "check_id",
+        "began_at",
+        "noticed_at",
+        "ended_at",
+        "reason",
+    ]
     after = app.json("GET", "/checks/outages?limit=1", key=key)["next"]
-    assert app("GET", f"/checks/outages?after={after}", key=strangers).status == 400
+    assert (
+        app("GET", f"/checks/outages?after={after}", key=strangers).status
+        == 400
+    )
 
 
 def test_of_days_that_are_asked_for_and_no_others(app, key, check):
     def seen(days):
-        return len(app.json("GET", f"/checks/outages?days={days}", key=key)["outages"])
+        return len(
+            app.json("GET", f"/checks/outages?days={days}", key=key)["outages"]
+        )
 
     fail_and_ping(app, check)
     app.clock.advance(29 * DAY)
@@ -91,7 +116,12 @@ def test_they_are_kept_for_92_days(app, key, check):
         elapsed.advance(DAY)
         tidy.tidy()
         with app.service.database.read() as connection:
-            assert connection.execute("SELECT count(*) FROM outages").fetchone()[0] == left
+            assert (
+                connection.execute("SELECT count(*) FROM outages").fetchone()[
+                    0
+                ]
+                == left
+            )
     kept = {"outages": [], "kept_since": utc_text(app.clock.now - 92 * DAY)}
     assert outages_of(app, check, key) == kept
 
@@ -106,7 +136,9 @@ def test_of_a_check_the_newest_1000_are_kept(app, key, check):
             at = app.clock.now + number
             values = (check["id"], check["api_key_id"], number, at, at, at + 1)
             transaction.execute(INSERT, values)
-        transaction.execute("UPDATE checks SET outage = 1000 WHERE id = ?", (check["id"],))
+        transaction.execute(
+            "UPDATE checks SET outage = 1000 WHERE id = ?", (check["id"],)
+        )
 
     app.service.database.write(insert)
     app.clock.advance(1001)
@@ -115,16 +147,24 @@ def test_of_a_check_the_newest_1000_are_kept(app, key, check):
     answer = outages_of(app, check, key)
     assert len(answer["outages"]) == 1000
     since = answer["kept_since"]
-    assert since == answer["outages"][-1]["noticed_at"] == utc_text(app.clock.now - 1000)
+    assert (
+        since
+        == answer["outages"][-1]["noticed_at"]
+        == utc_text(app.clock.now - 1000)
+    )
     assert app.json("GET", "/checks/outages", key=key)["kept_since"] == since
     assert outages_of(app, other, key)["kept_since"] == other["created_at"]
 
 
 def test_before_the_upgrade_none_were_kept(app, key, check):
     upgraded = int(app.clock.now) + 100
-    app.service.database.write(lambda it: monitor.note(it, outages_kept_since=upgraded))
+    app.service.database.write(
+        lambda it: monitor.note(it, outages_kept_since=upgraded)
+    )
     for path in ("/checks/outages", f"/checks/{check['id']}/outages"):
-        assert app.json("GET", path, key=key)["kept_since"] == utc_text(upgraded)
+        assert app.json("GET", path, key=key)["kept_since"] == utc_text(
+            upgraded
+        )
 
 
 def test_they_go_with_their_check(app, key, check):

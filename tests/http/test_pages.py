@@ -37,10 +37,15 @@ get = site()
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_has_no_inline_code_and_only_relative_links(path):
     answer = get(path)
-    assert (answer.status, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert (answer.status, answer.headers["Content-Type"]) == (
+        200,
+        "text/html; charset=utf-8",
+    )
     page = answer.body.decode()
     assert page.startswith('<!doctype html>\n<html lang="en">')
-    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)|\|---\|", page)
+    assert not re.search(
+        r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)|\|---\|", page
+    )
     # A page behind a path prefix would miss "/pages/...".
     assert not re.search(r'href="/|src="(?:/|https?:)', page)
 
@@ -48,8 +53,15 @@ def test_a_page_has_no_inline_code_and_only_relative_links(path):
 @pytest.mark.parametrize("path", PAGES)
 def test_all_that_a_page_loads_and_links_is_there(app, path):
     page = get(path).body.decode()
-    waiting = {html.unescape(link) for link in re.findall(r'(?:href|src)="([^"]+)"', page)}
-    waiting = {urljoin(path, link) for link in waiting if not link.startswith("https://")}
+    waiting = {
+        html.unescape(link)
+        for link in re.findall(r'(?:href|src)="([^"]+)"', page)
+    }
+    waiting = {
+        urljoin(path, link)
+        for link in waiting
+        if not link.startswith("https://")
+    }
     seen = set()
     while waiting:
         link = waiting.pop()
@@ -68,18 +80,26 @@ def test_all_that_a_page_loads_and_links_is_there(app, path):
 def test_scripts_never_parse_text_as_html():
     scripts = list(FOLDER.glob("*/*.js"))
     assert len(scripts) > 20
-    assert [script for script in scripts if AS_HTML.search(script.read_text())] == []
+    assert [
+        script for script in scripts if AS_HTML.search(script.read_text())
+    ] == []
 
 
 def test_the_builder_names_the_accent_of_the_cards():
     usual = get("/")
     own = site(accent="#16a34a")("/")
-    assert b'This server draws in <code id="accent">#16a34a</code>.' in own.body
+    assert (
+        b'This server draws in <code id="accent">#16a34a</code>.' in own.body
+    )
     assert b"This server draws" not in usual.body
     assert own.headers["ETag"] != usual.headers["ETag"]
 
 
-FILES = ("/pages/shared/style.css", "/pages/looks/blog-light.png", "/pages/files/Caddyfile")
+FILES = (
+    "/pages/shared/style.css",
+    "/pages/looks/blog-light.png",
+    "/pages/files/Caddyfile",
+)
 
 
 @pytest.mark.parametrize("path", ["/", "/dashboard", "/docs", *FILES])
@@ -88,7 +108,11 @@ def test_every_file_forbids_what_it_does_not_need_and_is_not_sent_again(path):
     policy = first.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; ")
     assert "unsafe" not in policy
-    for part in ("frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"):
+    for part in (
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ):
         assert part in policy
     assert first.headers["Referrer-Policy"] == "no-referrer"
     assert b"X-Content-Type-Options: nosniff\r\n" in header_lines(first)
@@ -96,7 +120,11 @@ def test_every_file_forbids_what_it_does_not_need_and_is_not_sent_again(path):
     etag = first.headers["ETag"]
     for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
         again = get(path, **{"if-none-match": known})
-        assert (again.status, again.body, again.headers["ETag"]) == (304, b"", etag)
+        assert (again.status, again.body, again.headers["ETag"]) == (
+            304,
+            b"",
+            etag,
+        )
     assert get(path, **{"if-none-match": '"other"'}).status == 200
 
 
@@ -118,13 +146,17 @@ def test_pages_are_read_only():
     assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
 
 
-@pytest.mark.parametrize("base_url", ["http://10.0.0.5:9000", "https://og.example.org"])
+@pytest.mark.parametrize(
+    "base_url", ["http://10.0.0.5:9000", "https://og.example.org"]
+)
 def test_commands_have_the_servers_own_address_but_on_the_tour(base_url):
     get = site(base_url)
     for name in DOCS:
         text = get(f"/docs/{name}").body.decode()
         assert ("http://127.0.0.1:8080" in text) == (name == "tour"), name
-        assert "https://cards.example.com" not in text or base_url.startswith("http:"), name
+        assert "https://cards.example.com" not in text or base_url.startswith(
+            "http:"
+        ), name
     assert f"{base_url}/ping/ID" in get("/docs/checks").body.decode()
 
 

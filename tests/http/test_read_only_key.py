@@ -30,7 +30,10 @@ def reader_of(app, key):
 
 
 def checks_of(app, key, count):
-    return [app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]["id"] for _ in range(count)]
+    return [
+        app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]["id"]
+        for _ in range(count)
+    ]
 
 
 def change(app, sql, *values):
@@ -41,7 +44,11 @@ def test_a_checks_key_says_whether_it_has_one_which_names_no_address(app, key):
     assert app.json("GET", "/key", key=key)["read_only_prefix"] is None
     answer = app("POST", "/key/read-only", key=key)
     issued = json.loads(answer.body)
-    assert (answer.status, list(issued), issued["scope"]) == (201, ["key", "scope"], "read")
+    assert (answer.status, list(issued), issued["scope"]) == (
+        201,
+        ["key", "scope"],
+        "read",
+    )
     assert re.fullmatch("sk_[A-Za-z0-9_-]{32,}", issued["key"])
     prefix = issued["key"][:8]
     assert app.json("GET", "/key", key=key)["read_only_prefix"] == prefix
@@ -64,17 +71,33 @@ def test_it_reads_everything_and_learns_neither_ping_ids_nor_webhook_urls(
         answer = app(*call.format(id=short).split(), key=reader)
         assert answer.status == 200, call
         text = answer.body.decode() + repr(answer.headers)
-        hidden = (check["id"], short + check["id"][12], check["id"][12:], "/ping/", "@")
+        hidden = (
+            check["id"],
+            short + check["id"][12],
+            check["id"][12:],
+            "/ping/",
+            "@",
+        )
         for secret in (*hidden, "8443", "services", "token"):
             assert secret not in text, call
         told[call] = answer
     (listed,) = json.loads(told["GET /checks"].body)["checks"]
     whole = app.json("GET", f"/checks/{check['id']}", key=key)["check"]
-    hidden = {"id": short, "ping_url": None, "webhook_url": "https://hooks.example"}
-    assert json.loads(told["GET /checks/{id}"].body)["check"] == listed == {**whole, **hidden}
+    hidden = {
+        "id": short,
+        "ping_url": None,
+        "webhook_url": "https://hooks.example",
+    }
+    assert (
+        json.loads(told["GET /checks/{id}"].body)["check"]
+        == listed
+        == {**whole, **hidden}
+    )
 
 
-def test_it_can_not_find_the_rest_of_an_id_by_trying_longer_and_longer_ones(app, check, reader):
+def test_it_can_not_find_the_rest_of_an_id_by_trying_longer_and_longer_ones(
+    app, check, reader
+):
     whole = check["id"]
     ids = [whole[:length] for length in (1, 11, 13, 31, 32)]
     for other in (*ids, "0" * 12, "%00" * 12, "%25" * 12, "_" * 12):
@@ -87,7 +110,12 @@ def test_of_a_check_of_others_that_begins_alike_it_sees_its_own(app, check):
     stranger = app.checks_key()
     reader = reader_of(app, stranger)
     (own,) = checks_of(app, stranger, 1)
-    change(app, "UPDATE checks SET id = ? WHERE id = ?", check["id"][:12] + own[12:], own)
+    change(
+        app,
+        "UPDATE checks SET id = ? WHERE id = ?",
+        check["id"][:12] + own[12:],
+        own,
+    )
     seen = app.json("GET", f"/checks/{check['id'][:12]}", key=reader)["check"]
     assert seen["api_key_id"] != check["api_key_id"]
 
@@ -97,7 +125,9 @@ def test_it_turns_pages_by_short_ids(app, key, reader):
     made = [check[:12] for check in ids]
     app("PATCH", f"/checks/{ids[2]}", {"webhook_url": None}, key=key)
     first = app.json("GET", "/checks?limit=2", key=reader)
-    second = app.json("GET", f"/checks?limit=2&after={first['next']}", key=reader)
+    second = app.json(
+        "GET", f"/checks?limit=2&after={first['next']}", key=reader
+    )
     assert [first["next"], second["next"]] == [made[1], None]
     assert second["checks"][0]["webhook_url"] is None
     assert [one["id"] for one in first["checks"] + second["checks"]] == made
@@ -106,7 +136,12 @@ def test_it_turns_pages_by_short_ids(app, key, reader):
 def test_a_short_id_of_two_checks_is_none_of_them(app, key, reader):
     """The pages after the second one began again with it, without end."""
     first, second, third = checks_of(app, key, 3)
-    change(app, "UPDATE checks SET id = ? WHERE id = ?", first[:12] + second[12:], second)
+    change(
+        app,
+        "UPDATE checks SET id = ? WHERE id = ?",
+        first[:12] + second[12:],
+        second,
+    )
     for path in (f"/checks/{first[:12]}", f"/checks/{first[:12]}/alerts"):
         assert app("GET", path, key=reader).status == 404
     assert app("GET", f"/checks?after={first[:12]}", key=reader).status == 400
@@ -122,7 +157,9 @@ def test_a_short_id_of_two_checks_is_none_of_them(app, key, reader):
         ("DELETE /key", 401),
     ],
 )
-def test_it_ends_with_a_request_and_with_each_end_of_its_key(app, key, reader, call, after):
+def test_it_ends_with_a_request_and_with_each_end_of_its_key(
+    app, key, reader, call, after
+):
     assert app("GET", "/checks", key=reader).status == 200
     assert app(*call.split(), key=key).status in (200, 201, 204)
     assert app("GET", "/checks", key=reader).status == 401

@@ -19,7 +19,11 @@ from tests.http.sockets import BIG, Client, ask
 from tests.support import wait_until
 
 BRIEF = HttpLimits(
-    header_seconds=0.4, body_seconds=0.4, idle_seconds=0.4, write_seconds=0.6, linger_seconds=0.4
+    header_seconds=0.4,
+    body_seconds=0.4,
+    idle_seconds=0.4,
+    write_seconds=0.6,
+    linger_seconds=0.4,
 )
 BODY = b"x" * 1000
 
@@ -42,11 +46,16 @@ def to(path, *headers, length=1000):
         (chunked(b"10001\r\n"), 413),
     ],
 )
-def test_a_malformed_request_gets_one_json_answer_and_the_end(talk, data, status):
+def test_a_malformed_request_gets_one_json_answer_and_the_end(
+    talk, data, status
+):
     client = talk(data + get())
     got, headers, body = client.answer()
     assert (got, set(json.loads(body))) == (status, {"error", "code"})
-    assert (headers["connection"], headers["cache-control"]) == ("close", "no-store")
+    assert (headers["connection"], headers["cache-control"]) == (
+        "close",
+        "no-store",
+    )
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["x-request-id"]
     client.socket.shutdown(socket.SHUT_WR)
@@ -65,7 +74,9 @@ def test_an_answer_to_a_body_too_large_survives_the_body(talk):
     ("header", "body"),
     [(LENGTH % LARGE, bytes(LARGE)), (CODED, CHUNK % (LARGE, bytes(LARGE)))],
 )
-def test_a_body_that_is_ignored_may_be_large_and_a_request_follows_it(talk, header, body):
+def test_a_body_that_is_ignored_may_be_large_and_a_request_follows_it(
+    talk, header, body
+):
     client = talk(post(header, path=b"/beat/7"))
     client.send(body + get())
     assert [client.status() for _ in range(2)] == [200, 200]
@@ -73,7 +84,9 @@ def test_a_body_that_is_ignored_may_be_large_and_a_request_follows_it(talk, head
 
 def test_pipelined_requests_are_answered_in_order_once_each(talk):
     bodies = [str(i).encode() for i in range(50)]
-    stream = b"".join(to(b"/register", length=len(body)) + body + get() for body in bodies)
+    stream = b"".join(
+        to(b"/register", length=len(body)) + body + get() for body in bodies
+    )
     client = talk(stream + get(b"Connection: close") * 2)
     for body in bodies:
         assert client.body() == body
@@ -106,7 +119,12 @@ def test_head_has_the_headers_of_get_and_no_body(talk):
     assert of_head["content-length"] == of_get["content-length"]
 
 
-ERRORS = [("/nowhere", 404), ("/register", 405), ("/broken", 500), ("/future?broken", 500)]
+ERRORS = [
+    ("/nowhere", 404),
+    ("/register", 405),
+    ("/broken", 500),
+    ("/future?broken", 500),
+]
 
 
 @pytest.mark.parametrize(("path", "status"), ERRORS)
@@ -127,15 +145,20 @@ REFUSED = [(b"/nowhere", 404), (b"/healthz", 405), (b"/mine", 401)]
 
 @pytest.mark.parametrize("length", [len(BODY), LARGE])
 @pytest.mark.parametrize(("path", "status"), REFUSED)
-def test_a_head_is_refused_before_its_body_whatever_the_length(talk, path, status, length):
+def test_a_head_is_refused_before_its_body_whatever_the_length(
+    talk, path, status, length
+):
     client = talk(to(path, length=length))
     assert client.status() == status
 
 
 @pytest.mark.parametrize(
-    ("head", "body"), [(to(b"/mine"), BODY), (chunked(b"", b"/x"), CHUNK % (len(BODY), BODY))]
+    ("head", "body"),
+    [(to(b"/mine"), BODY), (chunked(b"", b"/x"), CHUNK % (len(BODY), BODY))],
 )
-def test_a_refused_body_that_has_come_in_part_or_whole_is_left_out(talk, head, body):
+def test_a_refused_body_that_has_come_in_part_or_whole_is_left_out(
+    talk, head, body
+):
     client = talk(head + body + get() + head + body[:7])
     refused, good, again = [client.status() for _ in range(3)]
     assert (refused >= 400, good, again) == (True, 200, refused)
@@ -171,7 +194,9 @@ def test_a_key_that_is_revoked_while_its_body_comes_opens_nothing(talk, site):
 def test_a_body_too_large_hides_no_key_that_is_unknown(serve, site):
     site.guard.revoked.add("a")
     for name, status in ((b"a", 401), (b"b", 413)):
-        with Client(serve(), to(b"/mine", b"Authorization: " + name, length=LARGE)) as client:
+        with Client(
+            serve(), to(b"/mine", b"Authorization: " + name, length=LARGE)
+        ) as client:
             assert client.status() == status
 
 
@@ -180,7 +205,9 @@ def test_a_body_too_large_hides_no_key_that_is_unknown(serve, site):
 TRICKLES = [(b"GET / HTTP/1.1\r\n", b"A: b\r\n"), (to(b"/register"), b"x")]
 
 
-@pytest.mark.parametrize(("begin", "drop"), [*TRICKLES, (chunked(b""), b"1\r\nx\r\n")])
+@pytest.mark.parametrize(
+    ("begin", "drop"), [*TRICKLES, (chunked(b""), b"1\r\nx\r\n")]
+)
 def test_a_trickled_request_is_ended_by_its_deadline(talk, begin, drop):
     client = talk(begin, BRIEF)
     client.socket.settimeout(0.05)
@@ -211,7 +238,9 @@ def test_an_idle_connection_of_a_trusted_proxy_lives_longer(serve, connect):
     assert proxy.status() == 200
 
 
-def test_a_client_that_keeps_its_side_open_after_the_last_answer_is_closed(serve, connect):
+def test_a_client_that_keeps_its_side_open_after_the_last_answer_is_closed(
+    serve, connect
+):
     server = serve(BRIEF)
     head = get(b"Connection: close", line=b"GET /checks/7 HTTP/1.1")
     client = connect(server, head + get())
@@ -254,7 +283,9 @@ def test_one_client_leaves_threads_to_others(serve, site, connect):
     server = serve()
     held = [connect(server, ask("/held")) for _ in range(8)]
     assert site.is_entered()
-    assert connect(server, ask("/checks/7"), address="127.0.0.2").status() == 200
+    assert (
+        connect(server, ask("/checks/7"), address="127.0.0.2").status() == 200
+    )
     site.let_go.set()
     assert [client.body() for client in held] == [b"held"] * 8
 
@@ -275,7 +306,9 @@ def test_what_follows_a_request_at_work_waits_for_its_answer(talk, site):
     assert client.rest() == b""
 
 
-def test_the_last_answer_arrives_whole_though_more_was_sent_than_is_read(talk, site):
+def test_the_last_answer_arrives_whole_though_more_was_sent_than_is_read(
+    talk, site
+):
     head = get(b"Connection: close", line=b"GET /held-big HTTP/1.1")
     client = talk(head)
     assert site.is_entered()
@@ -306,13 +339,27 @@ def test_every_answer_is_logged_and_observed(serve, connect):
     seen = []
 
     def observe(answers):
-        seen.extend((request.method, request.pattern, it.status) for request, it, _ in answers)
+        seen.extend(
+            (request.method, request.pattern, it.status)
+            for request, it, _ in answers
+        )
 
-    server = serve(observers=[lambda answers: lines.extend(access_lines(answers)), observe])
-    client = connect(server, ask("/checks/sk_secret?key=sk_secret") + ask("/no") + b"\n")
+    server = serve(
+        observers=[
+            lambda answers: lines.extend(access_lines(answers)),
+            observe,
+        ]
+    )
+    client = connect(
+        server, ask("/checks/sk_secret?key=sk_secret") + ask("/no") + b"\n"
+    )
     ids = [client.answer()[1]["x-request-id"] for _ in range(3)]
     wait_until(lambda: len(seen) == 3)
-    assert seen == [("GET", "/checks/{id}", 200), ("GET", None, 404), ("-", None, 400)]
+    assert seen == [
+        ("GET", "/checks/{id}", 200),
+        ("GET", None, 404),
+        ("-", None, 400),
+    ]
     assert [line.split()[-1] for line in lines] == ids
     assert "secret" not in "".join(lines)
 
@@ -323,15 +370,23 @@ def test_every_answer_is_logged_and_observed(serve, connect):
 def test_an_address_that_can_not_be_had_is_told_in_one_line(serve):
     port = serve().server_address[1]
     for host, why in (
-        ("127.0.0.1", f"port {port}: another program uses it; choose another with --port"),
-        ("192.0.2.1", f"can't listen on 192.0.2.1, port {port}: Cannot assign"),
+        (
+            "127.0.0.1",
+            f"port {port}: another program uses it; choose another with --port",
+        ),
+        (
+            "192.0.2.1",
+            f"can't listen on 192.0.2.1, port {port}: Cannot assign",
+        ),
         ("no such host", "is not known"),
     ):
         with pytest.raises(StartupError, match=why):
             Listener(host, port)
 
 
-def test_a_name_with_addresses_of_both_kinds_is_served_on_that_of_ipv4(monkeypatch):
+def test_a_name_with_addresses_of_both_kinds_is_served_on_that_of_ipv4(
+    monkeypatch,
+):
     found = socket.getaddrinfo("127.0.0.1", 0, type=socket.SOCK_STREAM)
     six = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 0, 0, 0))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [six, *found])

@@ -14,7 +14,9 @@ METHODS = ("GET", "HEAD", "POST")
 
 
 def cases(words):
-    return pytest.mark.parametrize(("word", "method"), [*zip(words.split(), cycle(METHODS), strict=False)])
+    return pytest.mark.parametrize(
+        ("word", "method"), [*zip(words.split(), cycle(METHODS), strict=False)]
+    )
 
 
 @cases(
@@ -24,9 +26,16 @@ def cases(words):
 def test_a_failure_is_answered_200_and_told_at_once(app, one, method, word):
     app.clock.advance(7)
     answer = one.ping(word, method)
-    told = {"status": "overdue", "recovered": False, "deadline_at": one.check["deadline_at"]}
+    told = {
+        "status": "overdue",
+        "recovered": False,
+        "deadline_at": one.check["deadline_at"],
+    }
     assert (answer.status, json.loads(answer.body)) == (200, told)
-    assert one.read() == one.check | {"status": "overdue", "failed_at": "2027-01-15 08:00:07"}
+    assert one.read() == one.check | {
+        "status": "overdue",
+        "failed_at": "2027-01-15 08:00:07",
+    }
     assert one.types() == ["check.overdue"]
 
 
@@ -36,7 +45,11 @@ def test_a_ping_ends_the_outage(app, one, method, word):
     app.clock.advance(9)
     assert one.ping(word, method).status == 200
     now = one.read()
-    assert (now["status"], now["ping_count"], now["failed_at"]) == ("on_time", 1, None)
+    assert (now["status"], now["ping_count"], now["failed_at"]) == (
+        "on_time",
+        1,
+        None,
+    )
     assert one.types() == ["check.overdue", "check.recovered"]
 
 
@@ -44,7 +57,11 @@ def test_a_ping_ends_the_outage(app, one, method, word):
 def test_a_start_and_a_line_of_the_log_change_nothing(app, one, method, word):
     app.clock.advance(9)
     answer = one.ping(word, method)
-    told = {"status": "on_time", "recovered": False, "deadline_at": one.check["deadline_at"]}
+    told = {
+        "status": "on_time",
+        "recovered": False,
+        "deadline_at": one.check["deadline_at"],
+    }
     assert (answer.status, json.loads(answer.body)) == (200, told)
     assert one.read() == one.check
 
@@ -61,7 +78,14 @@ def test_any_other_suffix_is_unknown(one):
 def test_an_unknown_check_is_404_whatever_it_signals(app, one):
     one("DELETE")
     deleted = one.check["id"]
-    for check_id in (deleted, str(uuid.UUID(deleted)), "x" * 5000, "é", "\x00", "' OR 1=1 --"):
+    for check_id in (
+        deleted,
+        str(uuid.UUID(deleted)),
+        "x" * 5000,
+        "é",
+        "\x00",
+        "' OR 1=1 --",
+    ):
         for signal in ("", "/", "/0", "/KILL", "?status=down", "/start"):
             assert app("GET", f"/ping/{check_id}{signal}").status == 404
 

@@ -7,7 +7,13 @@ import pytest
 
 from cardbeat.config import HttpLimits
 from tests.http.malformed import get, post
-from tests.http.sockets import BIG, PATIENCE_SECONDS, ask, starting, wait_until_all_is_read
+from tests.http.sockets import (
+    BIG,
+    PATIENCE_SECONDS,
+    ask,
+    starting,
+    wait_until_all_is_read,
+)
 from tests.support import FakeClock, wait_until
 
 LIMITS = HttpLimits()
@@ -34,7 +40,9 @@ def clock():
 def start(site, clock):
     """Starts servers whose time only the test lets pass."""
     with starting(site.router) as start_one:
-        yield lambda **options: start_one(HttpLimits(), elapsed=clock, **options)
+        yield lambda **options: start_one(
+            HttpLimits(), elapsed=clock, **options
+        )
         site.let_go.set()
         clock.advance(STOP_SECONDS)
 
@@ -60,7 +68,9 @@ def assert_last_answer(client):
 
 @pytest.mark.parametrize("begun", [b"", b"GET /heal", get()[:-1]])
 @pytest.mark.parametrize("seconds", [0, ASK_SECONDS - 0.1])
-def test_a_client_that_has_connected_may_ask_for_some_seconds(start, connect, clock, begun, seconds):
+def test_a_client_that_has_connected_may_ask_for_some_seconds(
+    start, connect, clock, begun, seconds
+):
     server = start()
     idle = connect(server, get())
     client = connect(server, begun)
@@ -76,7 +86,9 @@ def test_a_client_that_has_connected_may_ask_for_some_seconds(start, connect, cl
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET /"])
-def test_a_client_that_does_not_ask_is_closed_then(start, clock, site, begun, connect):
+def test_a_client_that_does_not_ask_is_closed_then(
+    start, clock, site, begun, connect
+):
     server = start()
     working = connect(server, ask("/held"))
     silent = connect(server, begun)
@@ -99,7 +111,9 @@ def hold(start, site, connect):
     return server, holder
 
 
-def test_clients_that_were_not_accepted_before_a_stop_are_answered(hold, site, connect):
+def test_clients_that_were_not_accepted_before_a_stop_are_answered(
+    hold, site, connect
+):
     server, holder = hold
     silent = connect(server)
     asking = [connect(server, get()) for _ in range(MANY)]
@@ -134,7 +148,9 @@ def test_a_client_that_leaves_the_queue_keeps_no_other_from_being_accepted(
     assert troubles == []
 
 
-def test_what_kept_connections_have_sent_before_a_stop_is_answered(start, site, connect):
+def test_what_kept_connections_have_sent_before_a_stop_is_answered(
+    start, site, connect
+):
     server = start()
     clients = [connect(server, get()) for _ in range(50)]
     assert {client.status() for client in clients} == {200}
@@ -174,7 +190,9 @@ def test_a_body_that_has_begun_to_come_is_waited_for(start, clock, connect):
     assert has_ended(server)
 
 
-def test_a_large_answer_that_a_stop_finds_half_sent_ends_its_connection(start, connect):
+def test_a_large_answer_that_a_stop_finds_half_sent_ends_its_connection(
+    start, connect
+):
     server = start()
     reading = connect(server, ask("/big"), receive_bytes=65536)
     reading.receive(1)

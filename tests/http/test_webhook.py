@@ -37,11 +37,15 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 def post(url, attempt=None, **options):
     options.setdefault("allow_private", True)
-    return Sender(**options).post(url, HEADERS, b'{"a": 1}', attempt or Unlimited())
+    return Sender(**options).post(
+        url, HEADERS, b'{"a": 1}', attempt or Unlimited()
+    )
 
 
 def leads_to(*addresses):
-    return lambda _host: [ipaddress.ip_address(address) for address in addresses]
+    return lambda _host: [
+        ipaddress.ip_address(address) for address in addresses
+    ]
 
 
 def trust():
@@ -62,7 +66,11 @@ def test_a_post_has_its_url_headers_and_body_and_2xx_is_delivered():
         assert post(url) == Outcome(299)
     plain, named = receiver.received
     assert (plain.head, plain.body) == ("POST /hook HTTP/1.1", b'{"a": 1}')
-    assert plain.headers["host"] == named.headers["host"] == f"127.0.0.1:{receiver.port}"
+    assert (
+        plain.headers["host"]
+        == named.headers["host"]
+        == f"127.0.0.1:{receiver.port}"
+    )
     assert plain.headers["content-type"] == "application/json"
     assert plain.headers["webhook-id"] == "msg_1"
     assert "authorization" not in plain.headers
@@ -79,7 +87,11 @@ def test_any_other_status_is_not_and_no_redirect_is_followed(status):
         location = f"Location: {inner.url}\r\nRetry-After: 17\r\n"
         with Receiver(answer(status, location)) as receiver:
             outcome = post(receiver.url)
-    assert (outcome.status, outcome.retry_after, inner.connections) == (status, "17", 0)
+    assert (outcome.status, outcome.retry_after, inner.connections) == (
+        status,
+        "17",
+        0,
+    )
     assert outcome.error.startswith(f"The receiver answered {status}")
 
 
@@ -95,8 +107,12 @@ NEVER_ENDS = {
 }
 
 
-@pytest.mark.parametrize(("scheme", "behaviour"), NEVER_ENDS.values(), ids=NEVER_ENDS)
-def test_to_shut_the_connection_down_ends_a_post_whose_answer_does_not(scheme, behaviour):
+@pytest.mark.parametrize(
+    ("scheme", "behaviour"), NEVER_ENDS.values(), ids=NEVER_ENDS
+)
+def test_to_shut_the_connection_down_ends_a_post_whose_answer_does_not(
+    scheme, behaviour
+):
     with Receiver(behaviour) as receiver:
         url = f"{scheme}://receiver.test:{receiver.port}/"
         assert post(url, Unlimited(0.15), **HERE) == TOO_LATE
@@ -125,10 +141,16 @@ OTHERS = {
     "nothing": (say(b""), CLOSED),
     "text": (say(b"not http\r\n\r\n"), NOT_HTTP),
     "cut off": (say(OK + b"Content-Length: 0\r\n"), NOT_HTTP),
-    "more than 64 KiB": (say(OK + (b"X: " + b"y" * 1000 + b"\r\n") * 70 + b"\r\n"), NOT_HTTP),
+    "more than 64 KiB": (
+        say(OK + (b"X: " + b"y" * 1000 + b"\r\n") * 70 + b"\r\n"),
+        NOT_HTTP,
+    ),
     "CR": (say(OK + b"a: b\rRetry-After: 5\r\n\r\n"), NOT_HTTP),
     "much informational": (say(EARLY * 100 + NO_CONTENT), NOT_HTTP),
-    "some before the answer": (say(EARLY * 3 + b"HTTP/1.1 503 x\r\nRetry-After: 17\r\n\r\n"), BUSY),
+    "some before the answer": (
+        say(EARLY * 3 + b"HTTP/1.1 503 x\r\nRetry-After: 17\r\n\r\n"),
+        BUSY,
+    ),
     "reset": (reset, Outcome(error="The connection was reset.")),
 }
 
@@ -154,8 +176,16 @@ def test_what_can_not_be_reached_is_not_delivered():
 
 def test_a_header_that_is_not_heard_costs_nothing():
     """Python parses this one for 2 s, in which no ping was answered."""
-    slow = b'Content-Type: multipart/mixed; x="' + b";" * 60_000 + b"\r\n ;;\r\nX: y\r\n"
-    head = b"HTTP/1.1 503 a:b\r\n" + slow + b"retry-after: 17\r\ncontent-length: 0\r\n\r\n"
+    slow = (
+        b'Content-Type: multipart/mixed; x="'
+        + b";" * 60_000
+        + b"\r\n ;;\r\nX: y\r\n"
+    )
+    head = (
+        b"HTTP/1.1 503 a:b\r\n"
+        + slow
+        + b"retry-after: 17\r\ncontent-length: 0\r\n\r\n"
+    )
     with Receiver(say(head)) as receiver:
         began = time.process_time()
         assert post(receiver.url) == BUSY
@@ -165,12 +195,17 @@ def test_a_header_that_is_not_heard_costs_nothing():
 # TLS.
 
 
-@pytest.mark.parametrize("least", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    "least", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+)
 def test_tls_goes_to_the_vetted_address_under_the_name(least):
     with Receiver(over_tls(answer(), least=least)) as receiver:
         assert post(secured(receiver), **HERE) == Outcome(204)
     assert receiver.received[0].headers["sni"] == "receiver.test"
-    assert receiver.received[0].headers["host"] == f"receiver.test:{receiver.port}"
+    assert (
+        receiver.received[0].headers["host"]
+        == f"receiver.test:{receiver.port}"
+    )
 
 
 DISTRUSTED = "The receiver's certificate is not valid or not trusted."
@@ -198,27 +233,39 @@ def test_the_name_is_looked_up_once_and_its_vetted_address_used():
 
     def rebinds(host):
         asked.append(host)
-        return leads_to("127.0.0.1" if len(asked) == 1 else "169.254.169.254")(host)
+        return leads_to("127.0.0.1" if len(asked) == 1 else "169.254.169.254")(
+            host
+        )
 
     with Receiver() as receiver:
         url = f"http://rebinding.example:{receiver.port}/"
         assert post(url, lookup=rebinds) == Outcome(204)
     assert asked == ["rebinding.example"]
-    assert receiver.received[0].headers["host"] == f"rebinding.example:{receiver.port}"
+    assert (
+        receiver.received[0].headers["host"]
+        == f"rebinding.example:{receiver.port}"
+    )
 
 
-def test_of_a_names_addresses_some_are_tried_each_for_a_part_of_the_time(monkeypatch):
+def test_of_a_names_addresses_some_are_tried_each_for_a_part_of_the_time(
+    monkeypatch,
+):
     tried = []
 
     def connect(connection, address):
         tried.append(address[0])
-        assert connection.gettimeout() <= (5 if len(tried) < ADDRESSES_TRIED else 10)
+        assert connection.gettimeout() <= (
+            5 if len(tried) < ADDRESSES_TRIED else 10
+        )
         raise ConnectionRefusedError
 
     monkeypatch.setattr(socket.socket, "connect", connect)
     names = [f"127.0.0.{number}" for number in range(1, 21)]
     outcome = post("http://many.example/", lookup=leads_to(*names))
-    assert (outcome.error, tried) == ("The connection was refused.", names[:ADDRESSES_TRIED])
+    assert (outcome.error, tried) == (
+        "The connection was refused.",
+        names[:ADDRESSES_TRIED],
+    )
 
 
 def test_a_crowded_address_gets_nothing_and_the_attempt_is_postponed():
@@ -230,7 +277,9 @@ def test_a_crowded_address_gets_nothing_and_the_attempt_is_postponed():
             with pytest.raises(Postponed):
                 post(url, attempt, lookup=leads_to(*addresses))
         url = f"http://two.example:{other.port}/"
-        assert post(url, attempt, lookup=leads_to("127.0.0.1", "127.0.0.2")) == Outcome(204)
+        assert post(
+            url, attempt, lookup=leads_to("127.0.0.1", "127.0.0.2")
+        ) == Outcome(204)
     assert receiver.connections == 0
 
 
@@ -240,7 +289,13 @@ def test_a_crowded_address_gets_nothing_and_the_attempt_is_postponed():
 def test_the_environment_names_no_proxy(monkeypatch):
     monkeypatch.delenv("no_proxy", raising=False)
     with Receiver() as proxy, Receiver() as receiver:
-        for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        for name in (
+            "http_proxy",
+            "https_proxy",
+            "all_proxy",
+            "HTTP_PROXY",
+            "ALL_PROXY",
+        ):
             monkeypatch.setenv(name, proxy.url)
         assert post(receiver.url) == Outcome(204)
     assert (proxy.connections, receiver.connections) == (0, 1)
@@ -273,15 +328,24 @@ def never(_host):
 
 def via(proxy, user=""):
     names = {"proxy.test": "127.0.0.1"}
-    lookup = lambda host: [ipaddress.ip_address(names.get(host) or never(host))]  # noqa: E731
-    return {"proxy": f"http://{user}proxy.test:{proxy.port}", "lookup": lookup, "trust": trust}
+
+    def lookup(host):
+        return [ipaddress.ip_address(names.get(host) or never(host))]
+
+    return {
+        "proxy": f"http://{user}proxy.test:{proxy.port}",
+        "lookup": lookup,
+        "trust": trust,
+    }
 
 
 def test_a_proxy_gets_plain_http_in_absolute_form(monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
     with Receiver() as proxy:
         url = "http://user:word@hooks.example:81/x"
-        assert post(url, allow_private=False, **via(proxy, "me:s%40fe@")) == Outcome(204)
+        assert post(
+            url, allow_private=False, **via(proxy, "me:s%40fe@")
+        ) == Outcome(204)
     (received,) = proxy.received
     assert received.head == "POST http://hooks.example:81/x HTTP/1.1"
     assert received.headers["host"] == "hooks.example:81"
@@ -290,12 +354,21 @@ def test_a_proxy_gets_plain_http_in_absolute_form(monkeypatch):
 
 
 def test_a_proxy_connects_for_https_and_sees_nothing_of_it():
-    with Receiver(over_tls(answer())) as receiver, Receiver(tunnel(receiver.port)) as proxy:
+    with (
+        Receiver(over_tls(answer())) as receiver,
+        Receiver(tunnel(receiver.port)) as proxy,
+    ):
         assert post(
-            "https://receiver.test/x", allow_private=False, **via(proxy, "me:safe@")
+            "https://receiver.test/x",
+            allow_private=False,
+            **via(proxy, "me:safe@"),
         ) == Outcome(204)
-    assert proxy.received[0].head.startswith("CONNECT receiver.test:443 HTTP/1.")
-    assert proxy.received[0].headers["proxy-authorization"] == basic(b"me:safe")
+    assert proxy.received[0].head.startswith(
+        "CONNECT receiver.test:443 HTTP/1."
+    )
+    assert proxy.received[0].headers["proxy-authorization"] == basic(
+        b"me:safe"
+    )
     assert receiver.received[0].headers["sni"] == "receiver.test"
     assert "proxy-authorization" not in receiver.received[0].headers
 
@@ -308,15 +381,29 @@ PROXY_TROUBLE = (
 
 
 @pytest.mark.parametrize(("scheme", "data", "failure"), PROXY_TROUBLE)
-def test_a_failure_of_the_proxy_is_not_taken_for_the_receivers(scheme, data, failure):
+def test_a_failure_of_the_proxy_is_not_taken_for_the_receivers(
+    scheme, data, failure
+):
     url = f"{scheme}://hooks.example/"
     with Receiver(say(data)) as proxy:
-        assert post(url, **via(proxy)).error == f"The proxy of this server {failure}."
-    assert post(url, **via(proxy)).error == "The proxy of this server could not be reached."
+        assert (
+            post(url, **via(proxy)).error
+            == f"The proxy of this server {failure}."
+        )
+    assert (
+        post(url, **via(proxy)).error
+        == "The proxy of this server could not be reached."
+    )
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "[::ffff:10.0.0.1]", "localhost", "metadata.google.internal"]
+    "host",
+    [
+        "127.0.0.1",
+        "[::ffff:10.0.0.1]",
+        "localhost",
+        "metadata.google.internal",
+    ],
 )
 def test_a_proxy_gets_no_alert_for_private_addresses_and_metadata(host):
     with Receiver() as proxy:

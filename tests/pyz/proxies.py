@@ -25,7 +25,14 @@ CADDY = "{{\nadmin off\nservers {{\nprotocols h1 h2c\n}}\n}}\nimport {folder}/ex
 APACHE = """ServerRoot {folder}\nServerName localhost\nPidFile {folder}/pid\nErrorLog {folder}/log
 Listen {address}\nUser nobody\nGroup nogroup\nProtocols h2c http/1.1
 """
-for module in ("authz_core", "headers", "http2", "mpm_event", "proxy", "proxy_http"):
+for module in (
+    "authz_core",
+    "headers",
+    "http2",
+    "mpm_event",
+    "proxy",
+    "proxy_http",
+):
     APACHE += f"LoadModule {module}_module /usr/lib/apache2/modules/mod_{module}.so\n"
 APACHE += "Include {folder}/example\n"
 
@@ -43,7 +50,11 @@ class Kind(NamedTuple):
 
 KINDS = {
     "nginx": Kind(
-        "nginx -p {folder} -c", "nginx.conf", "443 ssl", "{address}; listen {http2} http2", NGINX
+        "nginx -p {folder} -c",
+        "nginx.conf",
+        "443 ssl",
+        "{address}; listen {http2} http2",
+        NGINX,
     ),
     "caddy": Kind(
         "caddy run --adapter caddyfile --config",
@@ -52,8 +63,16 @@ KINDS = {
         "http://{address}",
         CADDY,
     ),
-    "haproxy": Kind("haproxy -db -f", "haproxy.cfg", r"bind .*", "bind {address}"),
-    "apache": Kind("apache2 -DFOREGROUND -f", "apache.conf", r"\*:443", "{address}", APACHE),
+    "haproxy": Kind(
+        "haproxy -db -f", "haproxy.cfg", r"bind .*", "bind {address}"
+    ),
+    "apache": Kind(
+        "apache2 -DFOREGROUND -f",
+        "apache.conf",
+        r"\*:443",
+        "{address}",
+        APACHE,
+    ),
 }
 
 
@@ -68,14 +87,19 @@ def found(program: str) -> str:
 
 @contextlib.contextmanager
 def running(
-    name: str, folder: Path, replaced: Mapping[str, str], configuration: str = ""
+    name: str,
+    folder: Path,
+    replaced: Mapping[str, str],
+    configuration: str = "",
 ) -> Iterator[tuple[str, str]]:
     """The URLs of a proxy by HTTP/1.1 and by HTTP/2, with parts of its configuration replaced."""
     kind = KINDS[name]
     address = f"127.0.0.1:{free_port()}"
     http2 = f"127.0.0.1:{free_port()}" if name == "nginx" else address
     places = {"folder": folder, "address": address, "http2": http2}
-    text = re.sub(r"(?m)^ *(ssl_|SSL).*\n", "", configuration or example(kind.file))
+    text = re.sub(
+        r"(?m)^ *(ssl_|SSL).*\n", "", configuration or example(kind.file)
+    )
     text = re.sub(kind.listens, kind.listens_here.format(**places), text)
     for old, new in replaced.items():
         assert old in text
@@ -86,7 +110,9 @@ def running(
     command[0] = found(command[0])
     command.append(f"{folder}/{'configuration' if kind.head else 'example'}")
     variables = {"XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | variables)
+    process = subprocess.Popen(
+        command, stderr=subprocess.DEVNULL, env=os.environ | variables
+    )
     try:
         wait_until(lambda: answers(f"http://{address}/healthz"))
         yield f"http://{address}", f"http://{http2}"

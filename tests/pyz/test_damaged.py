@@ -10,7 +10,11 @@ from tests.artifact import is_refused, ran, starter
 from tests.client import checks_key, new_check
 from tests.systems import IS_ROOT
 
-POWERLESS = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search") * IS_ROOT
+POWERLESS = (
+    "setpriv",
+    "--bounding-set",
+    "-dac_override,-dac_read_search",
+) * IS_ROOT
 """Root does what it may not, unless it gives that up."""
 
 
@@ -39,19 +43,27 @@ def refusal(python, pyz, tmp_path):
 
     def refusal(data="data"):
         command = (*POWERLESS, python, pyz)
-        served = ran(*command, "serve", "--port", "0", "--data", data, cwd=tmp_path)
+        served = ran(
+            *command, "serve", "--port", "0", "--data", data, cwd=tmp_path
+        )
         examined = ran(*command, "doctor", "--data", data, cwd=tmp_path)
         assert is_refused(served), served.stderr
         assert examined.returncode == 1
         sentence = served.stderr.removeprefix("cardbeat: ").rstrip()
-        assert re.search(rf"^problem +\w+ +{re.escape(sentence)}$", examined.stdout, re.MULTILINE)
+        assert re.search(
+            rf"^problem +\w+ +{re.escape(sentence)}$",
+            examined.stdout,
+            re.MULTILINE,
+        )
         return sentence
 
     return refusal
 
 
 @pytest.mark.parametrize("is_cut", [True, False])
-def test_a_damaged_file_is_refused_and_left_as_it_is(refusal, database, is_cut):
+def test_a_damaged_file_is_refused_and_left_as_it_is(
+    refusal, database, is_cut
+):
     middle = database.stat().st_size // 2 // 4096 * 4096
     if is_cut:
         os.truncate(database, middle)
@@ -66,9 +78,16 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(refusal, database, is_cut):
 
 @pytest.mark.parametrize(
     ("locked", "mode"),
-    [(".", 0o500), ("cardbeat.db", 0o000), ("writer.lock", 0o500), ("delivery.lock", 0o000)],
+    [
+        (".", 0o500),
+        ("cardbeat.db", 0o000),
+        ("writer.lock", 0o500),
+        ("delivery.lock", 0o000),
+    ],
 )
-def test_what_may_not_be_read_or_written_is_to_be_made_writable(refusal, database, locked, mode):
+def test_what_may_not_be_read_or_written_is_to_be_made_writable(
+    refusal, database, locked, mode
+):
     before = database.read_bytes()
     (database.parent / locked).chmod(mode)
     sentence = refusal()

@@ -29,7 +29,14 @@ from tests.documentation import DOCS, FOLDER, README, block, blocks, example
 from tests.http.test_import import ID, SIMPLE
 from tests.support import free_port
 
-AFTER_THE_TOUR = ("cards", "checks", "troubleshooting", "keys", "watching", "backup")
+AFTER_THE_TOUR = (
+    "cards",
+    "checks",
+    "troubleshooting",
+    "keys",
+    "watching",
+    "backup",
+)
 """Pages whose commands run in this order, with the tour's keys, in the folder of its server."""
 ON_A_HOST = ("README", "running", "backup")
 """Pages with commands for a service of the host."""
@@ -76,12 +83,23 @@ def cron_command():
 def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     *steps, end = blocks("tour", "sh")[1:]
     (tmp_path / "checks.toml").write_text(block("checks", "toml"))
-    later = "".join(code for page in AFTER_THE_TOUR for code in blocks(page, "sh"))
+    later = "".join(
+        code for page in AFTER_THE_TOUR for code in blocks(page, "sh")
+    )
     # The example's webhook is of no receiver.
     test = 'checks test "db1: backup"'
     # The wait lasts for ever, unless the commands ended what they started.
-    printed = tour(*steps, cron_command(), end, later.replace(test, f"{test} || true"), "wait")
-    assert re.findall(r"^X-Cache: (\w+)", printed, re.MULTILINE) == ["MISS", "HIT"]
+    printed = tour(
+        *steps,
+        cron_command(),
+        end,
+        later.replace(test, f"{test} || true"),
+        "wait",
+    )
+    assert re.findall(r"^X-Cache: (\w+)", printed, re.MULTILINE) == [
+        "MISS",
+        "HIT",
+    ]
     for name in ("card.png", "blog.png"):
         assert size_of(tmp_path / name) == CARD_SIZE
     alerts = (tmp_path / "alerts.log").read_text()
@@ -97,7 +115,9 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     assert (tmp_path / "cardbeat-backup.db").stat().st_size > 0
 
 
-def test_checks_of_healthchecks_are_imported_as_it_says(start, python, pyz, tmp_path):
+def test_checks_of_healthchecks_are_imported_as_it_says(
+    start, python, pyz, tmp_path
+):
     server = start()
     shutil.copy(pyz, tmp_path / "cardbeat.pyz")
     (tmp_path / "answer.json").write_text(json.dumps({"checks": [SIMPLE]}))
@@ -105,10 +125,13 @@ def test_checks_of_healthchecks_are_imported_as_it_says(start, python, pyz, tmp_
     read_id = 'import json; print(json.load(open("key.json"))["id"])'
     (script,) = blocks("checks", "shell-script")
     script = script.replace(
-        "https://healthchecks.io/api/v3/checks/", f"file://{tmp_path}/answer.json"
+        "https://healthchecks.io/api/v3/checks/",
+        f"file://{tmp_path}/answer.json",
     ).replace("key_ID", f"$(python -c '{read_id}')")
     hook = {"CHAT_WEBHOOK": "https://chat.example/hooks/abc"}
-    printed = shell(create + script, tmp_path, PATH=path_with(python.parent), **hook)
+    printed = shell(
+        create + script, tmp_path, PATH=path_with(python.parent), **hook
+    )
     assert re.search("^imported +Filesystem Backup$", printed, re.MULTILINE)
     assert ask(server, "GET", f"/ping/{ID}").status == 200
 
@@ -133,9 +156,13 @@ def test_a_signature_is_verified_as_it_says():
     secret = new_webhook_secret()
     headers = signed_headers("msg_1", 1772419567, b"{}", secret)
     (signed,) = re.findall("HMAC-SHA256 over `(.+?)`", DOCS["alerts"])
-    signed = re.sub("{(.+?)}", lambda found: {**headers, "body": "{}"}[found[1]], signed)
+    signed = re.sub(
+        "{(.+?)}", lambda found: {**headers, "body": "{}"}[found[1]], signed
+    )
     key = base64.b64decode(secret.removeprefix("whsec_"))
-    expected = base64.b64encode(hmac.digest(key, signed.encode(), "sha256")).decode()
+    expected = base64.b64encode(
+        hmac.digest(key, signed.encode(), "sha256")
+    ).decode()
     assert headers["webhook-signature"] == f"v1,{expected}"
 
 
@@ -165,15 +192,28 @@ def host(python, pyz, tmp_path):
     }
 
     def run(commands):
-        commands = re.sub(r"/(opt|root|var/lib|etc)/", rf"{tmp_path}/\1/", commands)
+        commands = re.sub(
+            r"/(opt|root|var/lib|etc)/", rf"{tmp_path}/\1/", commands
+        )
         return shell(commands, tmp_path, **variables)
 
     return run
 
 
 def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
-    printed = [host(code) for page in ON_A_HOST for code in blocks(page, "bash")]
-    _copied, issued, _installed, used, _upgraded, rolled_back, _container, moved = printed
+    printed = [
+        host(code) for page in ON_A_HOST for code in blocks(page, "bash")
+    ]
+    (
+        _copied,
+        issued,
+        _installed,
+        used,
+        _upgraded,
+        rolled_back,
+        _container,
+        moved,
+    ) = printed
     assert issued.count("sk_") == 2
     for words in ("whsec_", "you@example.com", "sound"):
         assert words in used
@@ -185,18 +225,26 @@ def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
     assert artifact.stat().st_mode & 0o777 == 0o644
     calls = (tmp_path / "calls").read_text().splitlines()
     assert "systemctl enable --now cardbeat" in calls
-    assert calls.index("systemctl stop cardbeat") < calls.index("systemctl start cardbeat")
+    assert calls.index("systemctl stop cardbeat") < calls.index(
+        "systemctl start cardbeat"
+    )
 
 
 def test_a_trial_becomes_a_service(host):
     """Its keys move along. The way in by `ssh` is only looked at."""
     trial = "python3 cardbeat.pyz {} --data trial"
-    host("\n".join(trial.format(it) for it in ("keys create", "backup trial.db")))
+    host(
+        "\n".join(
+            trial.format(it) for it in ("keys create", "backup trial.db")
+        )
+    )
     host("install -D cardbeat.pyz /opt/cardbeat/cardbeat.pyz")
     printed = host(block("service", "bash"))
     assert "keys: 1\nchecks: 0\n" in printed
     assert "key_" in printed
-    assert block("service", "console").startswith("ssh -N -L 8080:127.0.0.1:8080 ")
+    assert block("service", "console").startswith(
+        "ssh -N -L 8080:127.0.0.1:8080 "
+    )
 
 
 def unit_blocks():
@@ -211,8 +259,12 @@ def test_the_units_are_ones_that_systemd_takes(python, tmp_path):
     names = ("cardbeat.service", "cardbeat.service.d/override.conf")
     (tmp_path / "cardbeat.service.d").mkdir()
     for name, unit in zip(names, unit_blocks(), strict=True):
-        (tmp_path / name).write_text(re.sub(r"=\S+/bin/python3?", f"={python}", unit))
-    verified = ran(analyze, "verify", "--man=no", tmp_path / "cardbeat.service")
+        (tmp_path / name).write_text(
+            re.sub(r"=\S+/bin/python3?", f"={python}", unit)
+        )
+    verified = ran(
+        analyze, "verify", "--man=no", tmp_path / "cardbeat.service"
+    )
     assert (verified.returncode, verified.stderr) == (0, "")
 
 
@@ -230,21 +282,34 @@ def config_from(monkeypatch, pairs):
 
 @pytest.mark.quick
 def test_every_variable_of_a_unit_is_one_of_the_program(monkeypatch):
-    lines = re.findall(r"^Environment=(.+)$", "".join(unit_blocks()), re.MULTILINE)
+    lines = re.findall(
+        r"^Environment=(.+)$", "".join(unit_blocks()), re.MULTILINE
+    )
     assert config_from(monkeypatch, " ".join(lines).split())
 
 
 def of_docker_run():
     """The variables of the command that runs the image."""
-    commands = "".join(blocks("running", "bash")).replace("\\\n", "").splitlines()
+    commands = (
+        "".join(blocks("running", "bash")).replace("\\\n", "").splitlines()
+    )
     (run,) = [line for line in commands if line.startswith("docker run")]
-    return [value for name, value in itertools.pairwise(shlex.split(run)) if name == "-e"]
+    return [
+        value
+        for name, value in itertools.pairwise(shlex.split(run))
+        if name == "-e"
+    ]
 
 
 def manifests():
     """Those of Kubernetes, by their kind, and the container of the pod."""
-    found = {one["kind"]: one for one in yaml.safe_load_all(example("kubernetes.yaml"))}
-    (container,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    found = {
+        one["kind"]: one
+        for one in yaml.safe_load_all(example("kubernetes.yaml"))
+    }
+    (container,) = found["Deployment"]["spec"]["template"]["spec"][
+        "containers"
+    ]
     return found, container
 
 
@@ -252,12 +317,16 @@ def manifests():
 def test_every_variable_of_a_container_is_one_of_the_program(monkeypatch):
     compose = yaml.safe_load(example("compose.yaml"))
     variables = compose["services"]["cardbeat"]["environment"]
-    (in_image,) = re.findall(r"^ENV (.+)$", example("Dockerfile"), re.MULTILINE)
+    (in_image,) = re.findall(
+        r"^ENV (.+)$", example("Dockerfile"), re.MULTILINE
+    )
     in_pod = [f"{one['name']}={one['value']}" for one in manifests()[1]["env"]]
     in_compose = [f"{name}={value}" for name, value in variables.items()]
     for where in (of_docker_run(), in_compose, in_pod):
         config = config_from(monkeypatch, [*in_image.split(), *where])
-        assert not [said for said in setup.mistakes(config) if "--base-url" in said]
+        assert not [
+            said for said in setup.mistakes(config) if "--base-url" in said
+        ]
         assert config.trusted_proxies
     (subnet,) = compose["networks"]["default"]["ipam"]["config"]
     assert variables["CARDBEAT_TRUSTED_PROXY"] == subnet["subnet"]
@@ -270,7 +339,9 @@ def test_a_pod_is_one_that_serves_from_its_volume(app):
     (volume,) = pod["spec"]["volumes"]
     claim = found["PersistentVolumeClaim"]["metadata"]["name"]
     assert volume["persistentVolumeClaim"]["claimName"] == claim
-    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/data"]
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == [
+        "/data"
+    ]
     assert found["Service"]["spec"]["selector"] == pod["metadata"]["labels"]
     for probe in ("readinessProbe", "livenessProbe"):
         assert app("GET", container[probe]["httpGet"]["path"]).status == 200
@@ -282,34 +353,68 @@ def test_an_ingress_has_every_path_but_the_servers_numbers(app):
     public = [(one["path"], one["pathType"]) for one in rule["http"]["paths"]]
     prefixes = tuple(f"{path}/" for path, kind in public if kind != "Exact")
     documented = app.json("GET", "/openapi.json")["paths"]
-    pages = ("/", "/dashboard", "/docs", "/docs/api", "/pages/shared/style.css")
+    pages = (
+        "/",
+        "/dashboard",
+        "/docs",
+        "/docs/api",
+        "/pages/shared/style.css",
+    )
     for path in (*documented, *pages):
-        is_public = (path, "Exact") in public or f"{path}/".startswith(prefixes)
+        is_public = (path, "Exact") in public or f"{path}/".startswith(
+            prefixes
+        )
         assert is_public == (path != "/metrics"), path
 
 
-def test_the_containers_health_check_tells_a_server_that_answers(start, python):
-    said = dict(re.findall(r"^(HEALTHCHECK CMD|CMD|VOLUME|ENV) (.+)$", example("Dockerfile"), re.MULTILINE))
+def test_the_containers_health_check_tells_a_server_that_answers(
+    start, python
+):
+    said = dict(
+        re.findall(
+            r"^(HEALTHCHECK CMD|CMD|VOLUME|ENV) (.+)$",
+            example("Dockerfile"),
+            re.MULTILINE,
+        )
+    )
     assert json.loads(said["CMD"]) == ["python", "/cardbeat.pyz"]
     assert f"CARDBEAT_DATA={said['VOLUME']}" in said["ENV"].split()
     server = start()
-    words = json.loads(said["HEALTHCHECK CMD"].replace("8080", str(server.port)))
+    words = json.loads(
+        said["HEALTHCHECK CMD"].replace("8080", str(server.port))
+    )
     assert ran(python, *words[1:]).returncode == 0
     server.stop()
     assert ran(python, *words[1:]).returncode == 1
 
 
-@pytest.mark.skipif(shutil.which("docker-compose") is None, reason="no docker-compose is here")
+@pytest.mark.skipif(
+    shutil.which("docker-compose") is None, reason="no docker-compose is here"
+)
 def test_compose_takes_its_file():
-    done = ran("docker-compose", "-f", FOLDER / "files" / "compose.yaml", "config", "-q")
+    done = ran(
+        "docker-compose",
+        "-f",
+        FOLDER / "files" / "compose.yaml",
+        "config",
+        "-q",
+    )
     assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_the_commands_of_the_api_are_answered(start, tmp_path):
     server = start("--register-per-minute", "1000")
     page = ask(server, "GET", "/docs/api").body.decode()
-    code = [html.unescape(one) for one in re.findall(r'<pre class="code"><code>(.*?)</code>', page, re.DOTALL)]
-    assert code == [one.replace("http://127.0.0.1:8080", server.url) for one in blocks("api", "sh")]
+    code = [
+        html.unescape(one)
+        for one in re.findall(
+            r'<pre class="code"><code>(.*?)</code>', page, re.DOTALL
+        )
+    ]
+    assert code == [
+        one.replace("http://127.0.0.1:8080", server.url)
+        for one in blocks("api", "sh")
+    ]
     shell("\n".join(code), tmp_path)
 
 

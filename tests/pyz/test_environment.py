@@ -9,28 +9,44 @@ import pytest
 from tests.artifact import clean_environment
 from tests.support import full_disk, gone_reader, wait_until
 
-WITHOUT_UTF8 = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+WITHOUT_UTF8 = {
+    "LC_ALL": "C",
+    "LANG": "C",
+    "PYTHONUTF8": "0",
+    "PYTHONCOERCECLOCALE": "0",
+}
 DATA = "--data=cardbeat-data"
 CREATE = ("keys", "create", DATA)
 
 
 def all_work(run, data, **options):
     """Commands on a data folder, of which none tells anything but that it made a database."""
-    for argv in (("keys", "create"), ("backup", "copy.db"), ("restore", "copy.db"), ("doctor",)):
+    for argv in (
+        ("keys", "create"),
+        ("backup", "copy.db"),
+        ("restore", "copy.db"),
+        ("doctor",),
+    ):
         done = run(*argv, data, **options)
         assert done.returncode == 0, (argv, done.stderr)
         assert ", so a new one was made" in done.stderr or not done.stderr
 
 
-def test_with_a_umask_that_forbids_all_the_owner_still_uses_the_data(run, tmp_path):
+def test_with_a_umask_that_forbids_all_the_owner_still_uses_the_data(
+    run, tmp_path
+):
     tmp_path.chmod(0o700)
     all_work(run, DATA, preexec_fn=lambda: os.umask(0o777))
     for path in tmp_path.rglob("*"):
-        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+        assert path.stat().st_mode & 0o777 == (
+            0o700 if path.is_dir() else 0o600
+        ), path
 
 
 @pytest.mark.parametrize("where", [full_disk, gone_reader])
-def test_a_stderr_that_can_not_be_written_changes_no_status(run, start, tmp_path, where):
+def test_a_stderr_that_can_not_be_written_changes_no_status(
+    run, start, tmp_path, where
+):
     with where() as nowhere:
         for argv in (("keys", "list"), ("--port", "x")):
             assert run(*argv, stdout=nowhere, stderr=nowhere).returncode == 2
@@ -55,7 +71,13 @@ def test_closed_streams_change_no_status_and_no_output(run, closed):
     assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", "")
 
 
-NAMES = ["a b%20c?mode=ro#x&y", "a\nb'\"\\ *~", "dätä-日", os.fsdecode(b"d\xff\xfe"), "-d"]
+NAMES = [
+    "a b%20c?mode=ro#x&y",
+    "a\nb'\"\\ *~",
+    "dätä-日",
+    os.fsdecode(b"d\xff\xfe"),
+    "-d",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,4 +96,7 @@ def test_a_server_that_crashes_leaves_no_core_file(start, tmp_path):
     server = start(preexec_fn=allow)
     server.process.send_signal(signal.SIGQUIT)
     assert server.process.wait(15) == -signal.SIGQUIT
-    assert {path.name for path in tmp_path.iterdir()} == {"cardbeat-data", server.log.name}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "cardbeat-data",
+        server.log.name,
+    }

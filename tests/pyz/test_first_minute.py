@@ -22,7 +22,9 @@ BUSY_SECONDS = 300
 @contextlib.contextmanager
 def in_background(command, **options):
     """Runs a command of the shell, with all that it starts, until the end of the block."""
-    with subprocess.Popen(["bash", "-c", command], start_new_session=True, **options) as process:
+    with subprocess.Popen(
+        ["bash", "-c", command], start_new_session=True, **options
+    ) as process:
         try:
             yield
         finally:
@@ -48,25 +50,40 @@ def asked(tree, variables):
     serve, *_ = blocks("README", "sh")
     port = free_port()
     serving = clean_environment(
-        **variables, CARDBEAT_PORT=str(port), CARDBEAT_ALLOW_PRIVATE_WEBHOOKS="1"
+        **variables,
+        CARDBEAT_PORT=str(port),
+        CARDBEAT_ALLOW_PRIVATE_WEBHOOKS="1",
     )
     url = f"http://127.0.0.1:{port}"
-    with in_background(serve, cwd=tree, env=serving, stderr=subprocess.DEVNULL):
+    with in_background(
+        serve, cwd=tree, env=serving, stderr=subprocess.DEVNULL
+    ):
         wait_until(lambda: answers(f"{url}/healthz"), BUSY_SECONDS)
         yield lambda text: shell(
-            text.replace("8080", str(port)), tree, CARDBEAT_URL=url, **variables
+            text.replace("8080", str(port)),
+            tree,
+            CARDBEAT_URL=url,
+            **variables,
         )
 
 
-def test_four_commands_lead_to_a_card_and_a_watched_job_with_a_test_alert(tree, asked):
+def test_four_commands_lead_to_a_card_and_a_watched_job_with_a_test_alert(
+    tree, asked
+):
     _serve, card, key, check, _tests = blocks("README", "sh")
     (channel,) = re.findall(r"https://hooks\.slack\.com[\w/]+", check)
     # The README's own address is one of no channel. A port without a listener stands for it.
-    nowhere = check.replace(channel, f"http://127.0.0.1:{free_port()}/").rstrip()
+    nowhere = check.replace(
+        channel, f"http://127.0.0.1:{free_port()}/"
+    ).rstrip()
     with Receiver() as receiver:
         somewhere = check.replace(channel, receiver.url)
-        printed = asked(f'{card}{key}{nowhere} || echo "status $?"\n{somewhere}')
-        assert {alert.json["type"] for alert in receiver.received} == {"check.test"}
+        printed = asked(
+            f'{card}{key}{nowhere} || echo "status $?"\n{somewhere}'
+        )
+        assert {alert.json["type"] for alert in receiver.received} == {
+            "check.test"
+        }
     before, after = printed.split("status 1\n")
     assert "\nlast_error: The connection was refused.\n" in before
     assert "\nstate: delivered\n" in after

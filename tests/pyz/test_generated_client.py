@@ -25,7 +25,9 @@ def generated(server, tmp_path_factory):
     options = "--config settings.yaml --output-path generated --meta none --fail-on-warning"
     url = f"{server.url}/openapi.json"
     generate = ("-m", "openapi_python_client", "generate", "--url", url)
-    done = ran(sys.executable, *generate, *options.split(), cwd=folder, env=None)
+    done = ran(
+        sys.executable, *generate, *options.split(), cwd=folder, env=None
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
@@ -43,30 +45,55 @@ def anybody(server, generated):
         yield client
 
 
-def test_the_python_client_registers_creates_changes_and_lists(server, generated, anybody):
+def test_the_python_client_registers_creates_changes_and_lists(
+    server, generated, anybody
+):
     models = generated("models")
     body = models.Registration(email="you@example.com")
     key = generated("api.keys.register").sync(client=anybody, body=body)
-    with generated("client").AuthenticatedClient(base_url=server.url, token=key.key) as owner:
-        new = models.NewCheck(name="Nightly backup", period_seconds=86400, grace_seconds=900)
-        check = generated("api.checks.create_check").sync(client=owner, body=new).check
+    with generated("client").AuthenticatedClient(
+        base_url=server.url, token=key.key
+    ) as owner:
+        new = models.NewCheck(
+            name="Nightly backup", period_seconds=86400, grace_seconds=900
+        )
+        check = (
+            generated("api.checks.create_check")
+            .sync(client=owner, body=new)
+            .check
+        )
         update = generated("api.checks.update_check").sync_detailed
         changes = models.CheckChanges(grace_seconds=1800)
         changed = update(check.id, client=owner, body=changes, if_match='"1"')
         assert changed.parsed.check.grace_seconds == 1800
         refused = update(check.id, client=owner, body=changes, if_match='"1"')
-        assert (refused.status_code, refused.parsed.code) == (412, "precondition_failed")
-        (listed,) = generated("api.checks.list_checks").sync(client=owner, limit=10).checks
-    assert (listed.name, listed.version, listed.delivery) == ("Nightly backup", 2, None)
+        assert (refused.status_code, refused.parsed.code) == (
+            412,
+            "precondition_failed",
+        )
+        (listed,) = (
+            generated("api.checks.list_checks")
+            .sync(client=owner, limit=10)
+            .checks
+        )
+    assert (listed.name, listed.version, listed.delivery) == (
+        "Nightly backup",
+        2,
+        None,
+    )
 
 
-def test_the_python_client_draws_and_has_one_class_for_errors(generated, anybody):
+def test_the_python_client_draws_and_has_one_class_for_errors(
+    generated, anybody
+):
     models = generated("models")
     key = generated("api.keys.register").sync(client=anybody)
     draw = generated("api.cards.read_card").sync
     card = draw(client=anybody, key=key.key, title="Designing reliable jobs")
     assert size_of(card.payload.read()) == ("PNG", (1200, 630))
-    refused = draw(client=anybody, key="sk_unknown", title="Designing reliable jobs")
+    refused = draw(
+        client=anybody, key="sk_unknown", title="Designing reliable jobs"
+    )
     assert isinstance(refused, models.Error)
     assert refused.code == "key_unknown"
     assert [name for name in models.__all__ if "Error" in name] == ["Error"]

@@ -9,7 +9,13 @@ import zipfile
 import pytest
 
 from cardbeat import __version__
-from tests.artifact import ROOT, clean_environment, copy_of_the_tree, environment_with_pillow, ran
+from tests.artifact import (
+    ROOT,
+    clean_environment,
+    copy_of_the_tree,
+    environment_with_pillow,
+    ran,
+)
 from tests.documentation import block
 
 PAGES = 20
@@ -21,7 +27,15 @@ def built(tmp_path_factory):
     """What `python -m build` prints, and the folder of its two files, the wheel from the other."""
     tree = copy_of_the_tree(tmp_path_factory.mktemp("built") / "tree")
     target = tmp_path_factory.mktemp("dist")
-    done = ran(sys.executable, "-m", "build", "--no-isolation", "--outdir", target, tree)
+    done = ran(
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        target,
+        tree,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr, target
 
@@ -36,7 +50,14 @@ def wheel(built):
 def installed(wheel, tmp_path_factory):
     """The `cardbeat` that pip puts into an environment which holds nothing else but Pillow."""
     python = environment_with_pillow(tmp_path_factory.mktemp("installed"))
-    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "--disable-pip-version-check",
+    ]
     done = ran(*pip, "install", "-q", "--no-index", "--no-deps", wheel)
     assert done.returncode == 0, done.stderr
     return python.with_name("cardbeat")
@@ -53,9 +74,15 @@ def test_the_build_warns_of_nothing_and_twine_finds_nothing_wrong(built):
 
 def test_the_wheel_holds_what_the_artifact_holds(wheel, pyz):
     def package(file):
-        return {name for name in zipfile.ZipFile(file).namelist() if name.startswith("cardbeat/")}
+        return {
+            name
+            for name in zipfile.ZipFile(file).namelist()
+            if name.startswith("cardbeat/")
+        }
 
-    assert package(wheel) == {name for name in package(pyz) if not name.endswith(".pyc")}
+    assert package(wheel) == {
+        name for name in package(pyz) if not name.endswith(".pyc")
+    }
     assert "cardbeat/openapi.json" in package(wheel)
 
 
@@ -67,7 +94,9 @@ def test_the_source_archive_leaves_the_making_of_fonts_out_too(built):
     assert not any("/fonts/build" in name for name in names)
 
 
-def test_each_way_to_start_it_gives_the_same_help(installed, python, pyz, tmp_path):
+def test_each_way_to_start_it_gives_the_same_help(
+    installed, python, pyz, tmp_path
+):
     as_module = (sys.executable, "-m", "cardbeat")
     environment = clean_environment(PYTHONPATH=str(ROOT))
     texts = {
@@ -81,13 +110,21 @@ def test_each_way_to_start_it_gives_the_same_help(installed, python, pyz, tmp_pa
 def test_processes_that_draw_a_site_find_the_package(installed, tmp_path):
     (tmp_path / "site").mkdir()
     for number in range(PAGES):
-        (tmp_path / "site" / f"{number}.html").write_text(f"<title>Page {number}</title>")
+        (tmp_path / "site" / f"{number}.html").write_text(
+            f"<title>Page {number}</title>"
+        )
     done = ran(installed, "cards", "site", "--output", "cards", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.glob("cards/*.png"))) == PAGES
 
 
 def test_pipx_and_uvx_are_given_the_wheel_that_is_built(wheel):
-    commands = [shlex.split(line) for line in block("running", "console", "pipx").splitlines()]
+    commands = [
+        shlex.split(line)
+        for line in block("running", "console", "pipx").splitlines()
+    ]
     file = f"./dist/{wheel.name}"
-    assert commands == [["pipx", "install", file], ["uvx", "--from", file, "cardbeat"]]
+    assert commands == [
+        ["pipx", "install", file],
+        ["uvx", "--from", file, "cardbeat"],
+    ]

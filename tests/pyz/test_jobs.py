@@ -32,7 +32,9 @@ class Job:
 
         def told():
             heard = [received.json for received in self._receiver.received]
-            return [(alert["type"], alert["data"]["reason"]) for alert in heard]
+            return [
+                (alert["type"], alert["data"]["reason"]) for alert in heard
+            ]
 
         wait_until(lambda: told() == [*alerts])
 
@@ -50,7 +52,9 @@ def job(start):
 def test_a_crontab_line_tells_each_exit_status_of_its_job(job, tmp_path):
     script = tmp_path / "backup"
     script.touch(mode=0o755)
-    line = CRONTAB.replace("/usr/local/bin/backup", str(script)).replace(URL, job.ping_url)
+    line = CRONTAB.replace("/usr/local/bin/backup", str(script)).replace(
+        URL, job.ping_url
+    )
     for text, alerts in (
         ("exit 0", []),
         ("exit 3", [FAILED]),
@@ -61,7 +65,11 @@ def test_a_crontab_line_tells_each_exit_status_of_its_job(job, tmp_path):
         script.write_text(f"#!/bin/sh\n{text}\n")
         done = ran("/bin/sh", "-c", line)
         # cron would mail it. The shell's own words on a signal are not ours.
-        assert (done.returncode, done.stdout, "curl" in done.stderr) == (0, "", False)
+        assert (done.returncode, done.stdout, "curl" in done.stderr) == (
+            0,
+            "",
+            False,
+        )
         job.waits_for(*alerts)
 
 

@@ -20,7 +20,9 @@ from tests.documentation import DOCS, blocks, example
 from tests.pyz.proxies import running
 
 PSYCOPG = "psycopg[binary]>=3.2.11"
-DATABASE = "postgresql://cardbeat:PASSWORD@db1.example.com,db2.example.com/cardbeat"
+DATABASE = (
+    "postgresql://cardbeat:PASSWORD@db1.example.com,db2.example.com/cardbeat"
+)
 BACKUP = "python cardbeat.pyz backup cardbeat-backup.db --data file"
 HANG_SECONDS = 20
 """A client's patience. nginx's own is a minute."""
@@ -52,8 +54,12 @@ def nodes(file_key, postgresql, pyz, tmp_path):
     assert re.search("problem +database +fsync is off", printed)
     assert "keys: 1\nchecks: 0\n" in printed
     options = re.sub(r"10\.0\.0\.[19]", "127.0.0.1", serve).split()[2:]
-    with starter(sys.executable, pyz, tmp_path, CARDBEAT_DATABASE=url) as start:
-        yield [start("--data", f"node{number}", *options) for number in range(2)]
+    with starter(
+        sys.executable, pyz, tmp_path, CARDBEAT_DATABASE=url
+    ) as start:
+        yield [
+            start("--data", f"node{number}", *options) for number in range(2)
+        ]
 
 
 def get(url):
@@ -61,7 +67,9 @@ def get(url):
         return answer.status, answer.headers["X-Cache"]
 
 
-def test_two_nodes_draw_each_card_once_and_outlive_one_of_them(file_key, nodes, balanced):
+def test_two_nodes_draw_each_card_once_and_outlive_one_of_them(
+    file_key, nodes, balanced
+):
     first, second = nodes
     url = balanced(at(first.port), at(second.port))
     cards = [f"{url}/og?title={number}&key={file_key}" for number in range(8)]
@@ -75,11 +83,15 @@ def test_two_nodes_draw_each_card_once_and_outlive_one_of_them(file_key, nodes, 
 
 
 def test_the_service_runs_by_the_python_that_got_psycopg_and_is_given_the_file():
-    settings = dict(re.findall(r"^(\w+)=(.+)$", blocks("nodes", "ini")[0], re.MULTILINE))
+    settings = dict(
+        re.findall(r"^(\w+)=(.+)$", blocks("nodes", "ini")[0], re.MULTILINE)
+    )
     python, *rest = settings["ExecStart"].split()
     file = settings["EnvironmentFile"]
     folder = python.removesuffix("/bin/python")
-    assert f"\nExecStart=/usr/bin/python3 {' '.join(rest)}\n" in example("cardbeat.service")
+    assert f"\nExecStart=/usr/bin/python3 {' '.join(rest)}\n" in example(
+        "cardbeat.service"
+    )
     doctor = f"{python} {' '.join(rest)} doctor --data /var/lib/cardbeat"
     for command in (
         f"python3 -m venv --system-site-packages {folder}\n",
@@ -137,7 +149,9 @@ def silent(*, drops_packets):
     """The address of a node that hangs; or of a machine that vanished: its socket's queue is full."""
     with contextlib.ExitStack() as stack:
         backlog = 0 if drops_packets else 16
-        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=backlog))
+        listener = stack.enter_context(
+            socket.create_server(("127.0.0.1", 0), backlog=backlog)
+        )
         for _ in range(4 * drops_packets):
             client = stack.enter_context(socket.socket())
             client.setblocking(False)
@@ -153,7 +167,9 @@ def balanced(tmp_path):
         def start(first, second):
             replaced = {"10.0.0.1:8080": first, "10.0.0.2:8080": second}
             (configuration,) = blocks("nodes", "nginx")
-            return stack.enter_context(running("nginx", tmp_path, replaced, configuration))[0]
+            return stack.enter_context(
+                running("nginx", tmp_path, replaced, configuration)
+            )[0]
 
         yield start
 
@@ -177,18 +193,28 @@ def statuses(url, *requests):
 GETS = [("ping/1", None), ("og?title=1", None), ("og?title=2", None)]
 
 
-def test_a_machine_that_vanished_loses_no_request_and_costs_each_a_moment(balanced):
+def test_a_machine_that_vanished_loses_no_request_and_costs_each_a_moment(
+    balanced,
+):
     with node() as living, silent(drops_packets=True) as gone:
         url = balanced(at(living.server_port), gone)
-        assert statuses(url, *GETS, ("ping/1", b"log"), ("checks", b"{}")) == {200}
+        assert statuses(url, *GETS, ("ping/1", b"log"), ("checks", b"{}")) == {
+            200
+        }
 
 
-def test_a_ping_at_a_node_that_hangs_is_answered_by_another_one_before_curl_gives_up(balanced):
+def test_a_ping_at_a_node_that_hangs_is_answered_by_another_one_before_curl_gives_up(
+    balanced,
+):
     with node() as living, silent(drops_packets=False) as hanging:
-        assert statuses(balanced(at(living.server_port), hanging), GETS[0]) == {200}
+        assert statuses(
+            balanced(at(living.server_port), hanging), GETS[0]
+        ) == {200}
 
 
-def test_a_node_that_lacks_its_database_has_its_requests_answered_by_another_one(balanced):
+def test_a_node_that_lacks_its_database_has_its_requests_answered_by_another_one(
+    balanced,
+):
     with node("/(ping|og|checks)") as refusing, node() as other:
         url = balanced(at(refusing.server_port), at(other.server_port))
         for path in ("ping/1", *(f"og?title={number}" for number in range(8))):
@@ -200,8 +226,12 @@ def test_a_node_that_lacks_its_database_has_its_requests_answered_by_another_one
         assert len(refusing.seen + other.seen) == before + 4
 
 
-@pytest.mark.parametrize(("cause", "answer"), [("refused", 503), ("closed", 502)])
-def test_a_client_that_no_node_answers_takes_none_of_them_from_others(balanced, cause, answer):
+@pytest.mark.parametrize(
+    ("cause", "answer"), [("refused", 503), ("closed", 502)]
+)
+def test_a_client_that_no_node_answers_takes_none_of_them_from_others(
+    balanced, cause, answer
+):
     with node("refused") as first, node("refused") as second:
         url = balanced(at(first.server_port), at(second.server_port))
         for number in range(8):

@@ -22,8 +22,16 @@ BODIES = {
 LONG_LOG = "backed up\n" * 300_000
 LOGS = ("", "backed up 3 files\n", LONG_LOG)
 FORGED = ("--interface", "127.0.0.9", "-H", "X-Forwarded-For: 9.9.9.9")
-OPTIONS = ("--trusted-proxy", "127.0.0.1", "--base-url", "https://cards.example.com")
-WAYS = [("directly", "--http1.1"), *((name, version) for name in KINDS for version in BODIES)]
+OPTIONS = (
+    "--trusted-proxy",
+    "127.0.0.1",
+    "--base-url",
+    "https://cards.example.com",
+)
+WAYS = [
+    ("directly", "--http1.1"),
+    *((name, version) for name in KINDS for version in BODIES),
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +52,15 @@ def curl(request, server, tmp_path_factory):
             url = stack.enter_context(proxy)[version != "--http1.1"]
 
         def curl(path, *options, body=""):
-            command = ("curl", "-sS", version, "-o", "/dev/null", "-w", "%{http_code}")
+            command = (
+                "curl",
+                "-sS",
+                version,
+                "-o",
+                "/dev/null",
+                "-w",
+                "%{http_code}",
+            )
             done = ran(*command, url + path, *options, input=body)
             assert done.returncode == 0, done.stderr
             return int(done.stdout)
@@ -54,9 +70,13 @@ def curl(request, server, tmp_path_factory):
         yield curl
 
 
-def test_the_server_knows_the_client_and_keeps_its_numbers_from_the_public(curl, server):
+def test_the_server_knows_the_client_and_keeps_its_numbers_from_the_public(
+    curl, server
+):
     def clients():
-        return re.findall(r"GET /robots.txt 200 \S+ \S+ (\S+)", server.log.read_text())
+        return re.findall(
+            r"GET /robots.txt 200 \S+ \S+ (\S+)", server.log.read_text()
+        )
 
     before = len(clients())
     assert curl("/robots.txt", *FORGED) == 200
@@ -70,11 +90,23 @@ def test_bodies_arrive_with_a_length_and_without(curl, server):
     check_id = new_check(server, key)["id"]
     for log in LOGS:
         for options in curl.bodies:
-            assert curl(f"/ping/{check_id}", *options, body=log) == 200, (options, len(log))
+            assert curl(f"/ping/{check_id}", *options, body=log) == 200, (
+                options,
+                len(log),
+            )
     check = ask(server, "GET", f"/checks/{check_id}", key=key).json["check"]
     assert check["ping_count"] == len(LOGS) * len(curl.bodies)
-    headers = ("-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {key}")
-    body = json.dumps({"name": "job", "period_seconds": 86400, "grace_seconds": 3600})
+    headers = (
+        "-H",
+        "Content-Type: application/json",
+        "-H",
+        f"Authorization: Bearer {key}",
+    )
+    body = json.dumps(
+        {"name": "job", "period_seconds": 86400, "grace_seconds": 3600}
+    )
     assert curl("/checks", *headers, *WITHOUT_LENGTH, body=body) == 201
     # A log is no reason to hide that a check does not exist.
-    assert curl(f"/ping/{'0' * 32}/fail", *OF_KNOWN_LENGTH, body=LONG_LOG) == 404
+    assert (
+        curl(f"/ping/{'0' * 32}/fail", *OF_KNOWN_LENGTH, body=LONG_LOG) == 404
+    )

@@ -32,22 +32,47 @@ JOBS = 2
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation", description=__doc__
+    )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--years", type=float, help="simulate so many, in runs of some months")
-    what.add_argument("--day", action="store_true", help="simulate a day, in four runs")
-    what.add_argument("--plants", nargs="*", metavar="NAME", help="find bugs that are put back")
+    what.add_argument(
+        "--years", type=float, help="simulate so many, in runs of some months"
+    )
+    what.add_argument(
+        "--day", action="store_true", help="simulate a day, in four runs"
+    )
+    what.add_argument(
+        "--plants",
+        nargs="*",
+        metavar="NAME",
+        help="find bugs that are put back",
+    )
     what.add_argument("--seed", type=int, help="one run")
-    parser.add_argument("--luck", type=int, help="draw the seeds from this number")
-    parser.add_argument("--sweeps", type=int, default=SWEEPS, help=f"of the run [{SWEEPS}]")
-    parser.add_argument("--plant", help="with --seed: the bug that is put back")
-    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=N", help="of the world")
+    parser.add_argument(
+        "--luck", type=int, help="draw the seeds from this number"
+    )
+    parser.add_argument(
+        "--sweeps", type=int, default=SWEEPS, help=f"of the run [{SWEEPS}]"
+    )
+    parser.add_argument(
+        "--plant", help="with --seed: the bug that is put back"
+    )
+    parser.add_argument(
+        "--set", nargs="*", default=[], metavar="NAME=N", help="of the world"
+    )
     options = parser.parse_args()
     if options.seed is not None:
         return run_one(options)
-    luck = random.SystemRandom() if options.luck is None else random.Random(options.luck)
+    luck = (
+        random.SystemRandom()
+        if options.luck is None
+        else random.Random(options.luck)
+    )
     if options.plants is not None:
-        return find_plants(options.plants or plant_names(), luck.randrange(10**9))
+        return find_plants(
+            options.plants or plant_names(), luck.randrange(10**9)
+        )
     if options.day:
         return simulate(1.0, islice(day_runs(luck), DAY_RUNS))
     return simulate(options.years * YEAR_DAYS, year_runs(luck))
@@ -109,17 +134,31 @@ def run(arguments: list[str]) -> dict[str, Any]:
     """What came of it, with its `arguments` and `output`; the process may have died."""
     command = [sys.executable, "-m", "tests.simulation", *arguments]
     done = subprocess.run(
-        command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        command,
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     lines = done.stdout.splitlines()
     try:
         result = json.loads(lines.pop())
     except (IndexError, ValueError):
-        result = {"failure": "the process died", "is_expected": False, "days": 0.0}
-    return result | {"arguments": arguments, "output": "\n".join(lines) + done.stderr}
+        result = {
+            "failure": "the process died",
+            "is_expected": False,
+            "days": 0.0,
+        }
+    return result | {
+        "arguments": arguments,
+        "output": "\n".join(lines) + done.stderr,
+    }
 
 
-def run_arguments(seed: int, sweeps: int, settings: dict[str, float]) -> list[str]:
+def run_arguments(
+    seed: int, sweeps: int, settings: dict[str, float]
+) -> list[str]:
     shown = [f"{name}={value}" for name, value in settings.items()]
     return ["--seed", str(seed), "--sweeps", str(sweeps), "--set", *shown]
 
@@ -128,7 +167,10 @@ def year_runs(luck: random.Random) -> Iterator[list[str]]:
     """One in five as it is drawn, one so short that outages are taken back, the others for years."""
     while True:
         seed = luck.randrange(10**9)
-        settings: dict[str, float] = {"sweep_seconds": 3600, "checks": luck.choice((20, 60, 200))}
+        settings: dict[str, float] = {
+            "sweep_seconds": 3600,
+            "checks": luck.choice((20, 60, 200)),
+        }
         if seed % 5 == 0:
             settings = {}
         if seed % 5 == 1:
@@ -138,7 +180,10 @@ def year_runs(luck: random.Random) -> Iterator[list[str]]:
 
 def day_runs(luck: random.Random) -> Iterator[list[str]]:
     while True:
-        settings = {"sweep_seconds": luck.choice((20, 60)), "checks": luck.choice((30, 200))}
+        settings = {
+            "sweep_seconds": luck.choice((20, 60)),
+            "checks": luck.choice((30, 200)),
+        }
         sweeps = int(DAY_SECONDS / DAY_RUNS / settings["sweep_seconds"])
         yield run_arguments(luck.randrange(10**9), sweeps, settings)
 
@@ -156,7 +201,10 @@ def simulate(days: float, runs: Iterator[list[str]]) -> int:
                     return 1
                 done += result["days"]
                 counts.update(result["counts"])
-                print(f"{result['days']:.2f} days, {result['hash']}: {replay}", flush=True)
+                print(
+                    f"{result['days']:.2f} days, {result['hash']}: {replay}",
+                    flush=True,
+                )
     for name, count in sorted(counts.items()):
         print(f"{count:>10}  {name}")
     print(f"{done:.1f} days, no violation")
@@ -170,13 +218,17 @@ def plant_names() -> list[str]:
     code = "from tests.simulation import replaced; replaced.replace_all()\n"
     code += "from tests.simulation.plants import PLANTS; print(*PLANTS)"
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, stdout=-1, text=True, check=True).stdout.split()
+    return subprocess.run(
+        command, cwd=ROOT, stdout=-1, text=True, check=True
+    ).stdout.split()
 
 
 def find_plants(names: list[str], first_seed: int) -> int:
     """Whether each is found within a simulated month; prints after how long, and by what."""
     with ThreadPoolExecutor(JOBS) as pool:
-        return int(not all(list(pool.map(partial(is_found, first_seed), names))))
+        return int(
+            not all(list(pool.map(partial(is_found, first_seed), names)))
+        )
 
 
 def is_found(first_seed: int, name: str) -> bool:
@@ -189,7 +241,9 @@ def is_found(first_seed: int, name: str) -> bool:
         if failure:
             is_it = found["is_expected"] and passes_without(seed, found)
             verdict = "found" if is_it else "something else is found"
-            print(f"{name}: {verdict} after {days:.1f} days, seed {seed}: {failure[:110]}")
+            print(
+                f"{name}: {verdict} after {days:.1f} days, seed {seed}: {failure[:110]}"
+            )
             return is_it
         seed += 1
     print(f"{name}: NOT found in {days:.1f} days, up to seed {seed}")
@@ -199,7 +253,9 @@ def is_found(first_seed: int, name: str) -> bool:
 def passes_without(seed: int, found: dict[str, Any]) -> bool:
     """Whether the same run passes without the bug, up to where that was found."""
     options = found["options"]
-    sweeps = math.ceil(found["days"] * DAY_SECONDS / options["sweep_seconds"]) + 1
+    sweeps = (
+        math.ceil(found["days"] * DAY_SECONDS / options["sweep_seconds"]) + 1
+    )
     return not run(run_arguments(seed, sweeps, options))["failure"]
 
 

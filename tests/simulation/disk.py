@@ -59,7 +59,9 @@ class Disk:
     def wait_seconds(self) -> float:
         """For the disk; what it has taken on while it is slow ends soon after that, also where the machine sleeps."""
         left = max(0.0, self.slow_until - threads.SCHEDULER.now)
-        return min(self.luck.uniform(*self.pace), left + self.luck.uniform(*BRIEF))
+        return min(
+            self.luck.uniform(*self.pace), left + self.luck.uniform(*BRIEF)
+        )
 
     def close(self, process: Process) -> None:
         """Close what a dead process has left open, as the system does: nothing of it is committed."""
@@ -76,16 +78,22 @@ class Disk:
         for path in (self.path, self.wal):
             if path.exists():
                 shutil.copyfile(path, left / path.name)
-        is_synced = all(connection.is_synced for connection in process.connections)
+        is_synced = all(
+            connection.is_synced for connection in process.connections
+        )
         self.close(process)
         shutil.rmtree(self.folder)
         left.rename(self.folder)
         if self.wal.exists():
             if not is_synced:
-                os.truncate(self.wal, self.luck.randrange(self.wal.stat().st_size + 1))
+                os.truncate(
+                    self.wal, self.luck.randrange(self.wal.stat().st_size + 1)
+                )
             if self.luck.random() < 0.5:
                 with self.wal.open("ab") as file:
-                    file.write(self.luck.randbytes(self.luck.randrange(1, 20000)))
+                    file.write(
+                        self.luck.randbytes(self.luck.randrange(1, 20000))
+                    )
 
 
 DISK = Disk(Path(), random.Random())
@@ -118,7 +126,12 @@ def _known(sql: str) -> tuple[str, str]:
     return sql, "write"
 
 
-_KINDS = {"SELECT": "read", "BEGIN ": "begin", "COMMIT": "commit", "ROLLBA": "rollback"}
+_KINDS = {
+    "SELECT": "read",
+    "BEGIN ": "begin",
+    "COMMIT": "commit",
+    "ROLLBA": "rollback",
+}
 _execute = sqlite3.Connection.execute
 
 
@@ -188,7 +201,11 @@ class Connection(sqlite3.Connection):
     def _begin(self, sql: str) -> sqlite3.Cursor:
         if DISK.trouble == sqlite3.SQLITE_READONLY:
             raise _error(DISK.trouble)
-        self._statements = DISK.luck.randrange(12) if DISK.trouble == sqlite3.SQLITE_FULL else -1
+        self._statements = (
+            DISK.luck.randrange(12)
+            if DISK.trouble == sqlite3.SQLITE_FULL
+            else -1
+        )
         self._changes_before = self.total_changes
         self.began_at = threads.SCHEDULER.now
         self.created_rows = 0

@@ -23,7 +23,9 @@ class Faults:
         self._world = world
         self._luck = world.luck
         self._sweep_seconds = world.sweep_seconds
-        self._gap_seconds = max(600.0, self._sweep_seconds * world.options["sweeps_between_faults"])
+        self._gap_seconds = max(
+            600.0, self._sweep_seconds * world.options["sweeps_between_faults"]
+        )
         """What passes on average between two faults of the machine, and between two of receivers."""
         world.disk.read_late = self.read_late
 
@@ -45,7 +47,9 @@ class Faults:
         self._every(gap_seconds, of_machine)
         of_people: dict[str, Fault] = {
             "checks edited": lambda: world.any_owner().edit(),
-            "checks edited twice at once": lambda: world.any_owner().edit_twice(),
+            "checks edited twice at once": lambda: (
+                world.any_owner().edit_twice()
+            ),
             "checks moved": lambda: world.any_owner().move(),
             "checks deleted": lambda: world.any_owner().delete(),
             "tests of alerts": lambda: world.any_owner().test(),
@@ -57,11 +61,16 @@ class Faults:
         }
         self._every(gap_seconds / 10, of_nights)
         kinds = (HANGS, SLOW, *ANSWERS.keys() - {"takes"})
-        of_receivers = {f"receivers: {does}": partial(self.receiver, does) for does in sorted(kinds)}
+        of_receivers = {
+            f"receivers: {does}": partial(self.receiver, does)
+            for does in sorted(kinds)
+        }
         self._every(gap_seconds, of_receivers)
         sweeps = world.options["sweeps_between_revocations"]
         revocations = max(600.0, self._sweep_seconds * sweeps)
-        self._every(revocations, {"keys revoked": lambda: world.any_owner().revoke()})
+        self._every(
+            revocations, {"keys revoked": lambda: world.any_owner().revoke()}
+        )
 
     def _every(self, seconds: float, kinds: dict[str, Fault]) -> None:
         left: list[str] = []
@@ -74,12 +83,19 @@ class Faults:
                 # Nothing happens on it, and people find it silent.
                 self._world.scheduler.after(self._sweep_seconds, strike)
                 return
-            struck = next((kind for kind in left if self._strikes(kind, kinds[kind])), None)
+            struck = next(
+                (kind for kind in left if self._strikes(kind, kinds[kind])),
+                None,
+            )
             if struck is not None:
                 left.remove(struck)
-            self._world.scheduler.after(self._luck.expovariate(1 / seconds), strike)
+            self._world.scheduler.after(
+                self._luck.expovariate(1 / seconds), strike
+            )
 
-        self._world.scheduler.after(self._luck.expovariate(1 / seconds), strike)
+        self._world.scheduler.after(
+            self._luck.expovariate(1 / seconds), strike
+        )
 
     def _strikes(self, kind: str, fault: Fault) -> bool:
         self._world.note("fault", kind)
@@ -141,7 +157,9 @@ class Faults:
                 scheduler.resume(process)
             world.look()
 
-        scheduler.after(self._luck.uniform(0.1, 6.0) * self._sweep_seconds, wake_up)
+        scheduler.after(
+            self._luck.uniform(0.1, 6.0) * self._sweep_seconds, wake_up
+        )
         return True
 
     def spoil(self, trouble: int) -> bool:
@@ -164,7 +182,9 @@ class Faults:
         slow = world.disk
         if slow.pace != disk.BRIEF:
             return False
-        slowest = self._luck.choice((1.0, 5.0, min(3.0 * self._sweep_seconds, SLOWEST_SECONDS)))
+        slowest = self._luck.choice(
+            (1.0, 5.0, min(3.0 * self._sweep_seconds, SLOWEST_SECONDS))
+        )
         seconds = self._luck.choice((3.0, 8.0)) * slowest
         began = world.now
         slow.pace = (0.1 * slowest, slowest)
@@ -177,7 +197,9 @@ class Faults:
                 world.scheduler.after(max(1.0, left), mend)
                 return
             slow.pace = disk.BRIEF
-            world.model.troubles.add(Trouble(began, world.now, slow=4 * slowest))
+            world.model.troubles.add(
+                Trouble(began, world.now, slow=4 * slowest)
+            )
             world.look()
 
         world.scheduler.after(seconds, mend)
@@ -195,14 +217,21 @@ class Faults:
         seconds = most * self._luck.uniform(-1, 1)
         world.scheduler.jump_seconds += seconds
         world.model.jumped(seconds)
-        jump = Trouble(world.now, world.now, forward=max(0.0, seconds), back=max(0.0, -seconds))
+        jump = Trouble(
+            world.now,
+            world.now,
+            forward=max(0.0, seconds),
+            back=max(0.0, -seconds),
+        )
         world.model.troubles.add(jump)
         world.look(is_disturbed=True)
         return True
 
     def receiver(self, does: str) -> bool:
         network = self._world.network
-        taking = [host for host, doing in network.doing.items() if doing == "takes"]
+        taking = [
+            host for host, doing in network.doing.items() if doing == "takes"
+        ]
         if not taking:
             return False
         host = self._luck.choice(taking)
@@ -212,5 +241,7 @@ class Faults:
             if network.doing[host] == does:
                 network.doing[host] = "takes"
 
-        self._world.scheduler.after(self._gap_seconds * self._luck.uniform(0.05, 2.0), mend)
+        self._world.scheduler.after(
+            self._gap_seconds * self._luck.uniform(0.05, 2.0), mend
+        )
         return True

@@ -13,13 +13,19 @@ ANSWERS = {
     "takes": Outcome(204),
     "refuses": Outcome(error="The connection was refused."),
     "is gone": Outcome(410, "The receiver answered 410."),
-    "redirects": Outcome(302, "The receiver answered 302; redirects are not followed."),
+    "redirects": Outcome(
+        302, "The receiver answered 302; redirects are not followed."
+    ),
     "fails": Outcome(500, "The receiver answered 500."),
     "is busy": Outcome(429, "The receiver answered 429.", retry_after="120"),
     "is hasty": Outcome(503, "The receiver answered 503.", retry_after="1"),
 }
 """What a receiver does with a post at once, by the name of that; one that hangs does nothing."""
-ASKED_SECONDS = {does: int(outcome.retry_after) for does, outcome in ANSWERS.items() if outcome.retry_after}
+ASKED_SECONDS = {
+    does: int(outcome.retry_after)
+    for does, outcome in ANSWERS.items()
+    if outcome.retry_after
+}
 """What a receiver that does this asks for by `Retry-After`."""
 STEADY = frozenset(ANSWERS)
 HANGS = "hangs"
@@ -36,10 +42,16 @@ class Network:
         self.luck = luck
         self.doing = dict.fromkeys(hosts, "takes")
         self.began: Callable[[str, str], None] = lambda _id, _url: None
-        self.met: Callable[[str, str, str], None] = lambda _id, _url, _does: None
-        self.received: Callable[[str, str, str, int], None] = lambda _id, _url, _does, _outages: None
+        self.met: Callable[[str, str, str], None] = lambda _id, _url, _does: (
+            None
+        )
+        self.received: Callable[[str, str, str, int], None] = (
+            lambda _id, _url, _does, _outages: None
+        )
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, attempt: Run) -> Outcome:
+    def post(
+        self, url: str, headers: Mapping[str, str], body: bytes, attempt: Run
+    ) -> Outcome:
         """As `Sender.post`. Raises `Postponed` as that does."""
         host = urlsplit(url).hostname or ""
         # Each host has one address.

@@ -20,16 +20,30 @@ FIRST_RETRY_SECONDS = 5.0
 class Job:
     """A job with a check: it pings with each run, and stalls and flaps as its kind does."""
 
-    def __init__(self, world: "World", owner: "Owner", check: dict[str, Any], sent_at: float) -> None:
+    def __init__(
+        self,
+        world: "World",
+        owner: "Owner",
+        check: dict[str, Any],
+        sent_at: float,
+    ) -> None:
         self._world = world
         self._luck = world.luck
         self.owner = owner
-        self.known = Known(check["id"], owner.id, sent_at, world.now, repeats={check["repeat_seconds"]})
+        self.known = Known(
+            check["id"],
+            owner.id,
+            sent_at,
+            world.now,
+            repeats={check["repeat_seconds"]},
+        )
         world.model.checks[check["id"]] = self.known
         world.jobs[check["id"]] = self
         self.is_ended = False
         self.adopt(check)
-        self._stalls, self._flaps = self._luck.choice(((0.02, 0.0), (0.1, 0.0), (0.02, 0.5), (0.0, 0.0)))
+        self._stalls, self._flaps = self._luck.choice(
+            ((0.02, 0.0), (0.1, 0.0), (0.02, 0.5), (0.0, 0.0))
+        )
         self._fails = self._luck.choice((0.0, 0.03))
         self._run_later()
 
@@ -72,9 +86,13 @@ class Job:
         path = f"/ping/{self.known.id}/{self._luck.choice(('fail', '1'))}"
         self._world.server.ask("POST", path, told, lambda *_: None)
 
-    def _retry(self, status: int, signal: Callable[[int], None], tried: int) -> None:
+    def _retry(
+        self, status: int, signal: Callable[[int], None], tried: int
+    ) -> None:
         if status in (0, 503, REFUSED) and tried < len(RETRY_SECONDS):
-            self._world.scheduler.after(RETRY_SECONDS[tried], signal, tried + 1)
+            self._world.scheduler.after(
+                RETRY_SECONDS[tried], signal, tried + 1
+            )
 
     def _ping(self, tried: int) -> None:
         if self.is_ended:
@@ -107,7 +125,9 @@ class Job:
         if status in (0, REFUSED):
             model.unanswered(sent_at, self.known)
             return
-        answered = model.answered_ping if signal == "ping" else model.answered_failure
+        answered = (
+            model.answered_ping if signal == "ping" else model.answered_failure
+        )
         answered(self.known, sent_at, self._world.now, status)
         if status == 404:
             self.end()
@@ -136,12 +156,16 @@ class Owner:
                 seconds = self._luck.uniform(0, self._world.settle_seconds)
                 self._world.scheduler.after(seconds, self.create)
 
-        self._ask("POST", "/register", registered, {"email": "owner@example.com"})
+        self._ask(
+            "POST", "/register", registered, {"email": "owner@example.com"}
+        )
 
     def _try_again(self, what: Callable[[int], None], tried: int) -> None:
         """At the latest after a quarter of a sweep's interval, where a disk stays in trouble for several of them."""
         longest = max(60.0, self._world.sweep_seconds / 4)
-        self._world.scheduler.after(min(FIRST_RETRY_SECONDS * 2**tried, longest), what, tried + 1)
+        self._world.scheduler.after(
+            min(FIRST_RETRY_SECONDS * 2**tried, longest), what, tried + 1
+        )
 
     def create(self, tried: int = 0) -> None:
         if self.is_gone:
@@ -172,7 +196,9 @@ class Owner:
 
     def move(self) -> bool:
         """Another webhook URL, while alerts may wait for the one before."""
-        return self._patch(self._any_failing_job(), {"webhook_url": self._world.new_hook()})
+        return self._patch(
+            self._any_failing_job(), {"webhook_url": self._world.new_hook()}
+        )
 
     def move_now(self, job: Job) -> None:
         """The same for a check whose alert is on its way."""
@@ -182,18 +208,25 @@ class Owner:
     def edit_twice(self) -> bool:
         """Two at once: one wins, and the other is told."""
         job = self._any_job()
-        return self._patch(job, self._world.new_period()) and self._patch(job, {"name": "other"})
+        return self._patch(job, self._world.new_period()) and self._patch(
+            job, {"name": "other"}
+        )
 
     def remind(self) -> bool:
         """Another time between reminders, or none."""
         job = self._any_failing_job()
         is_known = job is not None and job.known.touched_at <= self._world.now
-        return is_known and self._patch(job, {"repeat_seconds": self._world.new_repeat()})
+        return is_known and self._patch(
+            job, {"repeat_seconds": self._world.new_repeat()}
+        )
 
     def snooze(self) -> bool:
         """Mostly one whose alerts wait, or that is snoozed already."""
         sweeps = self._luck.choice((3.0, 30.0, 300.0)) * self._luck.random()
-        return self._snooze(self._any_failing_job(), max(60, int(self._world.sweep_seconds * sweeps)))
+        return self._snooze(
+            self._any_failing_job(),
+            max(60, int(self._world.sweep_seconds * sweeps)),
+        )
 
     def _end_snooze(self, job: Job) -> None:
         if job in self.jobs and not self.is_gone:
@@ -214,14 +247,22 @@ class Owner:
             known.asked_changes -= 1
             if status == 200 and seconds:
                 if self._luck.random() < ENDED_SNOOZES:
-                    world.scheduler.after(seconds * self._luck.random(), self._end_snooze, job)
-                world.model.answered_change(known, changes_before, answer["check"]["version"])
+                    world.scheduler.after(
+                        seconds * self._luck.random(), self._end_snooze, job
+                    )
+                world.model.answered_change(
+                    known, changes_before, answer["check"]["version"]
+                )
             elif status in (0, 200):
                 # To end a snooze that has ended changes nothing.
                 known.lost_changes += 1
             if status:
-                is_known = status == 200 and world.scheduler.jump_seconds == jumped
-                world.model.answered_snooze(known, sent_at, world.now, seconds if is_known else None)
+                is_known = (
+                    status == 200 and world.scheduler.jump_seconds == jumped
+                )
+                world.model.answered_snooze(
+                    known, sent_at, world.now, seconds if is_known else None
+                )
 
         def late(_status: int, _answer: dict[str, Any]) -> None:
             world.model.answered_snooze(known, sent_at, world.now, None)
@@ -242,18 +283,24 @@ class Owner:
         known.asked_changes += 1
         before = known.repeats
         if "repeat_seconds" in changes:
-            world.model.asks_repeat(known, before | {changes["repeat_seconds"]})
+            world.model.asks_repeat(
+                known, before | {changes["repeat_seconds"]}
+            )
 
         def told(status: int, answer: dict[str, Any]) -> None:
             known.asked_changes -= 1
             if status == 0:
                 known.lost_changes += 1
             elif status == 200:
-                world.model.answered_change(known, changes_before, answer["check"]["version"])
+                world.model.answered_change(
+                    known, changes_before, answer["check"]["version"]
+                )
                 self._changed(job, changes, answer["check"])
             if status and "repeat_seconds" in changes:
                 known.touched_at = world.now
-                known.repeats = {changes["repeat_seconds"]} if status == 200 else before
+                known.repeats = (
+                    {changes["repeat_seconds"]} if status == 200 else before
+                )
 
         def late(status: int, answer: dict[str, Any]) -> None:
             if status == 200:
@@ -262,13 +309,19 @@ class Owner:
                 self._changed(job, changes, answer["check"], is_late=True)
                 if "repeat_seconds" in changes:
                     # It may have been made after changes that were asked for later.
-                    world.model.asks_repeat(known, known.repeats | {changes["repeat_seconds"]})
+                    world.model.asks_repeat(
+                        known, known.repeats | {changes["repeat_seconds"]}
+                    )
 
         self._ask("PATCH", f"/checks/{known.id}", told, changes, late)
         return True
 
     def _changed(
-        self, job: Job, changes: dict[str, Any], check: dict[str, Any], is_late: bool = False
+        self,
+        job: Job,
+        changes: dict[str, Any],
+        check: dict[str, Any],
+        is_late: bool = False,
     ) -> None:
         job.adopt(check)
         if "webhook_url" in changes:
@@ -294,7 +347,9 @@ class Owner:
     def test(self) -> bool:
         job = self._any_failing_job()
         if job is not None:
-            self._ask("POST", f"/checks/{job.known.id}/test-alert", lambda *_: None)
+            self._ask(
+                "POST", f"/checks/{job.known.id}/test-alert", lambda *_: None
+            )
         return job is not None
 
     def revoke(self) -> bool:
@@ -307,7 +362,9 @@ class Owner:
         self._world.new_owner(self._wanted)
         self._revoke()
         if self._luck.random() < self._world.options["crashed_meanwhile"]:
-            self._world.scheduler.after(self._luck.uniform(0, 1.0), self._world.server.crash)
+            self._world.scheduler.after(
+                self._luck.uniform(0, 1.0), self._world.server.crash
+            )
         return True
 
     def _revoke(self, tried: int = 0) -> None:
@@ -319,7 +376,9 @@ class Owner:
                     self._world.model.revoked[self.id] = self._world.now
                 # Nobody tells a job: what it signals before the removal comes to its check is refused too.
                 for job in self.jobs[-2:]:
-                    self._world.scheduler.after(self._luck.choice((0.001, 0.1)), job.signal)
+                    self._world.scheduler.after(
+                        self._luck.choice((0.001, 0.1)), job.signal
+                    )
             else:
                 self._try_again(self._revoke, tried)
 
@@ -329,11 +388,17 @@ class Owner:
         """Mostly one whose alerts wait, if there is one: that is why people look at a webhook."""
         waiting = {alert.check_id for alert in self._world.model.open.values()}
         failing = [job for job in self.jobs if job.known.id in waiting]
-        is_looked_at = failing and not self.is_gone and self._luck.random() < 0.7
+        is_looked_at = (
+            failing and not self.is_gone and self._luck.random() < 0.7
+        )
         return self._luck.choice(failing) if is_looked_at else self._any_job()
 
     def _any_job(self) -> Job | None:
-        return self._luck.choice(self.jobs) if self.jobs and not self.is_gone else None
+        return (
+            self._luck.choice(self.jobs)
+            if self.jobs and not self.is_gone
+            else None
+        )
 
     def _ask(
         self,
@@ -349,7 +414,9 @@ class Owner:
         def answered(status: int, answer: dict[str, Any]) -> None:
             self._world.note(method, path, status)
             if status in (0, 500, 503, REFUSED):
-                self._world.model.unanswered(sent_at, f"{method} {path}: {status}")
+                self._world.model.unanswered(
+                    sent_at, f"{method} {path}: {status}"
+                )
             told(status, answer)
 
         self._world.server.ask(method, path, answered, late, body, self._key)

@@ -76,7 +76,10 @@ class Server:
         self._starts = 0
         self._failed_starts = 0
         """Since it last served."""
-        self._restart_seconds = (0.5, world.luck.choice((5.0, 4 * world.sweep_seconds)))
+        self._restart_seconds = (
+            0.5,
+            world.luck.choice((5.0, 4 * world.sweep_seconds)),
+        )
         self.process: Process | None = None
         self.front: Front | None = None
         self.is_wanted = True
@@ -87,7 +90,11 @@ class Server:
 
     @property
     def is_listening(self) -> bool:
-        return self.is_running and self.front is not None and self.front.is_serving
+        return (
+            self.is_running
+            and self.front is not None
+            and self.front.is_serving
+        )
 
     def start(self) -> None:
         if self._scheduler.is_asleep:
@@ -123,7 +130,9 @@ class Server:
         self.front = Front(process, self._serves)
         front: Any = self.front
         try:
-            service.Service(self._world.config, front, front, clock=self._scheduler.wall).run()
+            service.Service(
+                self._world.config, front, front, clock=self._scheduler.wall
+            ).run()
         except StartupError as error:
             self._failed_starts += 1
             self._world.show(f"the server does not start: {error}")
@@ -142,7 +151,9 @@ class Server:
         if self.is_wanted:
             seconds = self._world.luck.uniform(*self._restart_seconds)
             longest = max(seconds, LONGEST_RESTART_SECONDS)
-            self._scheduler.after(min(seconds * 2**self._failed_starts, longest), self.start)
+            self._scheduler.after(
+                min(seconds * 2**self._failed_starts, longest), self.start
+            )
 
     def ask(  # noqa: PLR0917
         self,
@@ -157,7 +168,11 @@ class Server:
         none where there will be none."""
         process = self.process
         front = self.front
-        is_full = not self.is_running and process is not None and len(process.requests) >= BACKLOG
+        is_full = (
+            not self.is_running
+            and process is not None
+            and len(process.requests) >= BACKLOG
+        )
         if process is None or front is None or not front.is_serving or is_full:
             self._scheduler.after(0.01, told, REFUSED, {})
             return

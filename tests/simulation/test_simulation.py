@@ -16,7 +16,12 @@ credit-twice asked synced"""
 def simulate(*arguments):
     command = [sys.executable, "-m", "tests.simulation", *arguments]
     return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
+        command,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
 
 
@@ -28,7 +33,10 @@ def test_a_day_passes_without_a_violation():
 
 def test_a_seed_replays_exactly():
     arguments = ("--seed", "7", "--sweeps", "150", "--set", "sweep_seconds=60")
-    results = [json.loads(simulate(*arguments).stdout.splitlines()[-1]) for _ in range(2)]
+    results = [
+        json.loads(simulate(*arguments).stdout.splitlines()[-1])
+        for _ in range(2)
+    ]
     first, again = results
     assert first["hash"] == again["hash"]
     assert first["counts"] == again["counts"]

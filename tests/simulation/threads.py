@@ -54,7 +54,9 @@ class Scheduler:
         self.current: Thread | None = None
         self.failure: BaseException | None = None
         self.hub = getcurrent()
-        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._events: list[
+            tuple[float, int, Callable[..., None], tuple[Any, ...]]
+        ] = []
         self._numbers = itertools.count()
 
     @property
@@ -72,8 +74,13 @@ class Scheduler:
         """Start the monotonic clock again."""
         self._booted = self.awake
 
-    def after(self, seconds: float, call: Callable[..., None], *arguments: Any) -> None:
-        heappush(self._events, (self.now + seconds, next(self._numbers), call, arguments))
+    def after(
+        self, seconds: float, call: Callable[..., None], *arguments: Any
+    ) -> None:
+        heappush(
+            self._events,
+            (self.now + seconds, next(self._numbers), call, arguments),
+        )
 
     def soon(self, call: Callable[..., None], *arguments: Any) -> None:
         self.after(self.luck.random() * RESUME_SECONDS, call, *arguments)
@@ -159,7 +166,12 @@ class Scheduler:
 
     def _set_alarm(self, wait: "Wait", deadline: float) -> None:
         # A little late, as real ones are, and never early by a rounding error.
-        alarm = (deadline + self.slept + 2e-6, next(self._numbers), self._expire, (wait, deadline))
+        alarm = (
+            deadline + self.slept + 2e-6,
+            next(self._numbers),
+            self._expire,
+            (wait, deadline),
+        )
         heappush(self._events, alarm)
 
     def _expire(self, wait: "Wait", deadline: float) -> None:
@@ -183,7 +195,9 @@ class Scheduler:
         wait.is_woken = is_woken
         self._enter(thread, thread.greenlet.switch)
 
-    def _enter(self, thread: "Thread", switch: Callable[..., Any], *arguments: Any) -> None:
+    def _enter(
+        self, thread: "Thread", switch: Callable[..., Any], *arguments: Any
+    ) -> None:
         before = self.current
         self.current = thread
         try:
@@ -290,7 +304,9 @@ class Condition:
         self.acquire()
         return is_woken
 
-    def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
+    def wait_for(
+        self, predicate: Callable[[], Any], timeout: float | None = None
+    ) -> Any:
         ends = None if timeout is None else SCHEDULER.awake + timeout
         while not (result := predicate()):
             if ends is not None and ends <= SCHEDULER.awake:

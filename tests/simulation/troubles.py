@@ -37,7 +37,11 @@ class Troubles:
         self._all: list[Trouble] = []
 
     def since(self, moment: float) -> list[Trouble]:
-        return [trouble for trouble in self._all if trouble.end > moment - self._near]
+        return [
+            trouble
+            for trouble in self._all
+            if trouble.end > moment - self._near
+        ]
 
     def add(self, trouble: Trouble) -> None:
         if trouble.silent > 2 * self._sweep_seconds + JITTER_SECONDS:
@@ -49,10 +53,16 @@ class Troubles:
             trouble.begin = min(trouble.begin, before.begin)
             trouble.end = max(trouble.end, before.end)
             for name in ("silent", "certain", "forward", "back", "slow"):
-                setattr(trouble, name, getattr(trouble, name) + getattr(before, name))
+                setattr(
+                    trouble,
+                    name,
+                    getattr(trouble, name) + getattr(before, name),
+                )
         self._all.append(trouble)
 
-    def bounds(self, sent_at: float, told_at: float, decided_at: float, until: float) -> tuple[float, float]:
+    def bounds(
+        self, sent_at: float, told_at: float, decided_at: float, until: float
+    ) -> tuple[float, float]:
         """The least and the most seconds by which a clock that started then may have been moved.
 
         What ended before `decided_at` must have moved it, what began before `until` may have.
@@ -64,14 +74,22 @@ class Troubles:
             most = self._most(trouble)
             if trouble.end < sent_at:
                 # A clock that started after it moves no further than to the first sweep.
-                most = min(most, trouble.end + self._near + trouble.slow - sent_at)
+                most = min(
+                    most, trouble.end + self._near + trouble.slow - sent_at
+                )
             high += max(0.0, most)
             low -= trouble.back
-            if not trouble.back and trouble.begin > told_at and trouble.end < decided_at:
+            if (
+                not trouble.back
+                and trouble.begin > told_at
+                and trouble.end < decided_at
+            ):
                 low += max(0.0, trouble.certain)
         return low - JITTER_SECONDS, high + JITTER_SECONDS
 
     def _most(self, trouble: Trouble) -> float:
         """It counts from the last sweep before to the second one after: one may be left out."""
-        seconds = trouble.end - trouble.begin + 3 * self._sweep_seconds + LAG_SECONDS
+        seconds = (
+            trouble.end - trouble.begin + 3 * self._sweep_seconds + LAG_SECONDS
+        )
         return seconds + trouble.forward + trouble.slow

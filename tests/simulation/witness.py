@@ -54,26 +54,41 @@ class Witness:
         rows = self._rows(
             "SELECT id, webhook_url FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE state = 'pending')"
         )
-        hosts = {check_id: urlsplit(url or "").hostname for check_id, url in rows}
+        hosts = {
+            check_id: urlsplit(url or "").hostname for check_id, url in rows
+        }
         self._model.require_in_time(now, hosts)
         self._require_swept(now)
         self._require_removed(now)
         known = self._model.checks.values()
-        there = self._some([check for check in known if check.gone_at is None], SAMPLE)
-        gone = self._some([check for check in known if check.gone_at is not None], SAMPLE_OF_GONE)
+        there = self._some(
+            [check for check in known if check.gone_at is None], SAMPLE
+        )
+        gone = self._some(
+            [check for check in known if check.gone_at is not None],
+            SAMPLE_OF_GONE,
+        )
         for check in (*there, *gone):
             self._require_check(check, now)
 
     def _some(self, checks: list[Known], most: int) -> list[Known]:
-        return checks if len(checks) <= most else self._world.luck.sample(checks, most)
+        return (
+            checks
+            if len(checks) <= most
+            else self._world.luck.sample(checks, most)
+        )
 
     def noted(self) -> dict[str, int]:
         """What the servers have noted of themselves, to be shown with a failure."""
         return dict(self._rows("SELECT name, value FROM monitor"))
 
-    def _rows(self, sql: str, parameters: tuple[object, ...] = ()) -> list[sqlite3.Row]:
+    def _rows(
+        self, sql: str, parameters: tuple[object, ...] = ()
+    ) -> list[sqlite3.Row]:
         if self._connection is None:
-            self._connection = sqlite3.Connection(self._world.disk.path, isolation_level=None)
+            self._connection = sqlite3.Connection(
+                self._world.disk.path, isolation_level=None
+            )
             self._connection.row_factory = sqlite3.Row
         return self._connection.execute(sql, parameters).fetchall()
 
@@ -85,11 +100,23 @@ class Witness:
             self._model.recorded(Told(*row, decided_at, now, now))
         pending = {row["seq"]: row for row in self._rows(_PENDING)}
         self._compare_pending(pending, now, wall)
-        waiting = [(row["check_id"], row["type"]) for row in pending.values() if row["outage"] is not None]
+        waiting = [
+            (row["check_id"], row["type"])
+            for row in pending.values()
+            if row["outage"] is not None
+        ]
         self._model.require_in_order(waiting)
-        self._model.require_counted({row["check_id"]: row["outages"] for row in pending.values() if row["outages"]})
+        self._model.require_counted(
+            {
+                row["check_id"]: row["outages"]
+                for row in pending.values()
+                if row["outages"]
+            }
+        )
 
-    def _compare_pending(self, pending: dict[int, sqlite3.Row], now: float, wall: float) -> None:
+    def _compare_pending(
+        self, pending: dict[int, sqlite3.Row], now: float, wall: float
+    ) -> None:
         gone = []
         for seq, told in self._model.open.items():
             row = pending.get(seq)
@@ -130,7 +157,11 @@ class Witness:
         """The change of status and its alert are one transaction."""
         for row in self._rows(_UNTOLD):
             # After many reminders the history has forgotten it.
-            self._model.require(self._model.is_told(row["id"]), "an outage is marked and has no alert", tuple(row))
+            self._model.require(
+                self._model.is_told(row["id"]),
+                "an outage is marked and has no alert",
+                tuple(row),
+            )
 
     def _require_swept(self, now: float) -> None:
         # A change may set a deadline that has passed already.
@@ -157,7 +188,9 @@ class Witness:
                     del self._model.revoked[key]
 
     def _require_no_orphans(self, key: str) -> None:
-        left = self._rows("SELECT count(*) FROM checks WHERE api_key_id = ?", (key,))[0][0]
+        left = self._rows(
+            "SELECT count(*) FROM checks WHERE api_key_id = ?", (key,)
+        )[0][0]
         self._model.require(left == 0, "a removed key has checks", key)
 
     def _require_check(self, check: Known, now: float) -> None:
@@ -165,7 +198,9 @@ class Witness:
         if not rows:
             self._model.require(check.may_be_gone, "a check is lost", check)
             return
-        self._model.require(not check.is_deleted, "a deleted check is there again", check)
+        self._model.require(
+            not check.is_deleted, "a deleted check is there again", check
+        )
         row = rows[0]
         outage = None
         if row["status"] == "overdue":
@@ -176,4 +211,6 @@ class Witness:
             if not told:
                 return
             outage = self._model.alerts[told[0]["id"]]
-        self._model.require_check(check, row, now, self._world.scheduler.wall(), outage)
+        self._model.require_check(
+            check, row, now, self._world.scheduler.wall(), outage
+        )

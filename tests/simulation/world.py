@@ -67,7 +67,9 @@ class World:
         self.options = drawn_options(self.luck) | options
         self.sweep_seconds: float = self.options["sweep_seconds"]
         # A sweep takes longer to be late than a poll.
-        self.poll_seconds = max(self.options["poll_seconds"], self.sweep_seconds / 2)
+        self.poll_seconds = max(
+            self.options["poll_seconds"], self.sweep_seconds / 2
+        )
         self.settle_seconds = 10 * self.sweep_seconds
         self.counts: Counter[str] = Counter()
         self.owners: list[Owner] = []
@@ -80,9 +82,13 @@ class World:
         _replace_parts(self)
 
     def _build(self) -> None:
-        self.scheduler = threads.SCHEDULER = Scheduler(self.luck, self.options["preemption"])
+        self.scheduler = threads.SCHEDULER = Scheduler(
+            self.luck, self.options["preemption"]
+        )
         self.model = Model(self.sweep_seconds, self.poll_seconds)
-        self._parent = tempfile.mkdtemp(prefix="cardbeat-", dir=MEMORY if MEMORY.is_dir() else None)
+        self._parent = tempfile.mkdtemp(
+            prefix="cardbeat-", dir=MEMORY if MEMORY.is_dir() else None
+        )
         self.disk = disk.DISK = Disk(Path(self._parent, "data"), self.luck)
         self.witness = Witness(self)
         self.disk.committed = self._watched(self.witness.committed)
@@ -149,18 +155,33 @@ class World:
         self.owners.append(Owner(self, wanted))
 
     def new_hook(self) -> str:
-        return f"https://{self.luck.choice(HOSTS)}/{self.luck.randrange(10**6)}"
+        return (
+            f"https://{self.luck.choice(HOSTS)}/{self.luck.randrange(10**6)}"
+        )
 
     def new_period(self) -> dict[str, int]:
         """So long that all pings of the run together stay affordable."""
-        sweeps = self.luck.uniform(4, 40) * max(1.0, self.options["checks"] / 50)
+        sweeps = self.luck.uniform(4, 40) * max(
+            1.0, self.options["checks"] / 50
+        )
         period = min(max(2, int(self.sweep_seconds * sweeps)), 31_536_000)
-        return {"period_seconds": period, "grace_seconds": int(period * self.luck.uniform(0, 0.3))}
+        return {
+            "period_seconds": period,
+            "grace_seconds": int(period * self.luck.uniform(0, 0.3)),
+        }
 
     def new_repeat(self) -> int | None:
         """Of the time between two reminders; most checks have none, so that no key uses up its posts."""
-        seconds = self.sweep_seconds * self.luck.uniform(1, 30) * max(1.0, self.options["checks"] / 50)
-        return None if self.luck.random() < 0.6 else min(2_592_000, max(300, int(seconds)))
+        seconds = (
+            self.sweep_seconds
+            * self.luck.uniform(1, 30)
+            * max(1.0, self.options["checks"] / 50)
+        )
+        return (
+            None
+            if self.luck.random() < 0.6
+            else min(2_592_000, max(300, int(seconds)))
+        )
 
     def cut(self) -> bool:
         """Power is lost, and comes back: the process dies, and the monotonic clock starts again. Whether it ran."""
@@ -176,7 +197,11 @@ class World:
         if is_silent and self._silent_since is None:
             self._silent_since = self.now
         elif not is_silent and self._silent_since is not None:
-            silent = Trouble(self._silent_since, self.now, silent=self.now - self._silent_since)
+            silent = Trouble(
+                self._silent_since,
+                self.now,
+                silent=self.now - self._silent_since,
+            )
             self._silent_since = None
             self.model.troubles.add(silent)
         if is_silent or self.disk.pace != BRIEF:
@@ -201,13 +226,20 @@ class World:
         self.note("post", alert_id, url)
         self.model.began(alert_id, self.now, urlsplit(url).hostname or "")
         job = self.jobs.get(self.model.alerts[alert_id].check_id)
-        if job is not None and self.luck.random() < self.options["moved_meanwhile"]:
-            self.scheduler.after(self.luck.uniform(0, 0.2), job.owner.move_now, job)
+        if (
+            job is not None
+            and self.luck.random() < self.options["moved_meanwhile"]
+        ):
+            self.scheduler.after(
+                self.luck.uniform(0, 0.2), job.owner.move_now, job
+            )
 
     def _met(self, alert_id: str, url: str, does: str) -> None:
         self.model.met(alert_id, urlsplit(url).hostname or "", does in STEADY)
 
-    def _received(self, alert_id: str, url: str, does: str, outages: int) -> None:
+    def _received(
+        self, alert_id: str, url: str, does: str, outages: int
+    ) -> None:
         alert = self.model.alerts[alert_id]
         alert.asked_seconds = ASKED_SECONDS.get(does, 0)
         alert.due_at = max(alert.due_at, self.now + alert.asked_seconds)
@@ -223,7 +255,9 @@ class World:
                 self.witness.audit()
             self._audit_later()
 
-        self.scheduler.after(self.luck.uniform(5, 25) * self.sweep_seconds, audit)
+        self.scheduler.after(
+            self.luck.uniform(5, 25) * self.sweep_seconds, audit
+        )
 
 
 def _replace_parts(world: World) -> None:
@@ -236,13 +270,17 @@ def _replace_parts(world: World) -> None:
     def on_stop_signals(handler: Callable[..., None]) -> None:
         world.scheduler.own_thread().process.stop = lambda: handler(15, None)
 
-    replaced: dict[str, Any] = dict.fromkeys(("Store", "Painter", "CardRoutes", "PageRoutes"), Nothing)
+    replaced: dict[str, Any] = dict.fromkeys(
+        ("Store", "Painter", "CardRoutes", "PageRoutes"), Nothing
+    )
     replaced |= {
         "new_sender": lambda *_: world.network,
         "HttpServer": server,
         "on_stop_signals": on_stop_signals,
         "wake_on_signals": lambda _: None,
-        "Delivery": partial(delivery.Delivery, poll_seconds=world.poll_seconds),
+        "Delivery": partial(
+            delivery.Delivery, poll_seconds=world.poll_seconds
+        ),
         "Tidy": partial(tidy.Tidy, poll_seconds=world.poll_seconds),
         "clients_and_senders": lambda: (10_000, world.options["senders"]),
     }

@@ -22,7 +22,11 @@ class Texts(NamedTuple):
 
     def written(self):
         """The texts that there are, by name."""
-        return {name: text for name, text in self._asdict().items() if text is not None}
+        return {
+            name: text
+            for name, text in self._asdict().items()
+            if text is not None
+        }
 
 
 HOST = "blog.example"
@@ -33,9 +37,17 @@ HEAD = "<!doctype html>\n<html><head>{}</head><body></body></html>\n"
 def run(folder, *command, stdin=""):
     program = shutil.which(command[0], path=None)
     if program is None:
-        pytest.fail(f"These tests run {command[0]}, and there is none: .ci/run installs it")
+        pytest.fail(
+            f"These tests run {command[0]}, and there is none: .ci/run installs it"
+        )
     ran = subprocess.run(
-        [program, *command[1:]], cwd=folder, input=stdin, capture_output=True, text=True, timeout=60, check=False
+        [program, *command[1:]],
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
@@ -50,8 +62,15 @@ def write(folder, files):
 
 def hugo(folder, recipe, page, site):
     layout = HEAD.format(recipe.written(behind="put"))
-    config = {"baseURL": f"{SITE_URL}/", "title": site.title or "", "params": {"description": site.description}}
-    head = {**page.written(), "tags": [page.tag, "another"] if page.tag else []}
+    config = {
+        "baseURL": f"{SITE_URL}/",
+        "title": site.title or "",
+        "params": {"description": site.description},
+    }
+    head = {
+        **page.written(),
+        "tags": [page.tag, "another"] if page.tag else [],
+    }
     write(
         folder,
         {
@@ -62,8 +81,16 @@ def hugo(folder, recipe, page, site):
             "content/post.md": json.dumps(head),
         },
     )
-    run(folder, "hugo", "--quiet", "--disableKinds", "taxonomy,term,RSS,sitemap,404")
-    return (folder / "public/post/index.html").read_text(), (folder / "public/index.html").read_text()
+    run(
+        folder,
+        "hugo",
+        "--quiet",
+        "--disableKinds",
+        "taxonomy,term,RSS,sitemap,404",
+    )
+    return (folder / "public/post/index.html").read_text(), (
+        folder / "public/index.html"
+    ).read_text()
 
 
 def eleventy(folder, recipe, page, site):
@@ -71,7 +98,9 @@ def eleventy(folder, recipe, page, site):
     write(
         folder,
         {
-            "_data/site.json": json.dumps({**site.written(), "url": f"{SITE_URL}/"}),
+            "_data/site.json": json.dumps(
+                {**site.written(), "url": f"{SITE_URL}/"}
+            ),
             recipe.written(behind="it as"): recipe.text,
             "_includes/layout.njk": HEAD.format(recipe.written(behind="put")),
             "post.md": f"---json\n{json.dumps({**page.written(), 'layout': 'layout.njk'})}\n---\n",
@@ -79,7 +108,9 @@ def eleventy(folder, recipe, page, site):
         },
     )
     run(folder, "node", "node_modules/@11ty/eleventy/cmd.cjs", "--quiet")
-    return (folder / "_site/post/index.html").read_text(), (folder / "_site/index.html").read_text()
+    return (folder / "_site/post/index.html").read_text(), (
+        folder / "_site/index.html"
+    ).read_text()
 
 
 LIQUID = """
@@ -95,9 +126,19 @@ def jekyll(folder, recipe, page, site):
 
     def rendered(page):
         variables = {"page": page, "site": {**site.written(), "url": SITE_URL}}
-        return HEAD.format(run(folder, "ruby", "-e", LIQUID, stdin=json.dumps([variables, recipe.text])))
+        return HEAD.format(
+            run(
+                folder,
+                "ruby",
+                "-e",
+                LIQUID,
+                stdin=json.dumps([variables, recipe.text]),
+            )
+        )
 
-    return rendered({**page.written(), "tags": [page.tag, "another"] if page.tag else []}), rendered({})
+    return rendered(
+        {**page.written(), "tags": [page.tag, "another"] if page.tag else []}
+    ), rendered({})
 
 
 STRICT = "<?php set_error_handler(function ($kind, $text) { throw new ErrorException($text); }) ?>"
@@ -107,7 +148,10 @@ PHP = "<?php extract(json_decode(stream_get_contents(STDIN), true)) ?>\n"
 
 def php(folder, recipe, page, site):
     write(folder, {"page.php": STRICT + PHP + HEAD.format(recipe.text)})
-    return [run(folder, "php", "page.php", stdin=json.dumps(texts.written())) for texts in (page, site)]
+    return [
+        run(folder, "php", "page.php", stdin=json.dumps(texts.written()))
+        for texts in (page, site)
+    ]
 
 
 WORDPRESS = r"""<?php
@@ -152,7 +196,10 @@ may hold, and line breaks also where they are percent-encoded, and writes `&` an
 
 def wordpress(folder, recipe, page, site):
     """By PHP, with stand-ins for WordPress's functions."""
-    write(folder, {"functions.php": f"{STRICT}{WORDPRESS}\n{recipe.text}\n$action();\n"})
+    write(
+        folder,
+        {"functions.php": f"{STRICT}{WORDPRESS}\n{recipe.text}\n$action();\n"},
+    )
 
     def rendered(is_page):
         sent = json.dumps([is_page, page.written(), site.written()])
@@ -185,9 +232,18 @@ console.log(JSON.stringify(pages.map((texts) => metas(card(texts)))));
 
 def next_js(folder, recipe, page, site):
     """By React, with a stand-in for Next.js's list of elements. `node_modules` must be in the folder."""
-    files = {recipe.written(behind="it as"): recipe.text, "page.js": NEXT, "package.json": '{"type": "module"}'}
+    files = {
+        recipe.written(behind="it as"): recipe.text,
+        "page.js": NEXT,
+        "package.json": '{"type": "module"}',
+    }
     write(folder, files)
-    made = run(folder, "node", "page.js", stdin=json.dumps([page.written(), site.written()]))
+    made = run(
+        folder,
+        "node",
+        "page.js",
+        stdin=json.dumps([page.written(), site.written()]),
+    )
     return [HEAD.format(metas) for metas in json.loads(made)]
 
 
@@ -211,9 +267,23 @@ def astro(folder, recipe, page, site):
     """By the component's script itself, with a stand-in for Astro's escaping."""
     _, script, markup = recipe.text.split("---\n")
     markup = markup.replace("={", '="${attribute(').replace("}>", ')}">')
-    markup = markup.replace("{title && <>", "${title ? `").replace("</>}", '` : ""}')
-    write(folder, {"page.mjs": ASTRO.replace("SCRIPT", script).replace("MARKUP", markup)})
-    made = run(folder, "node", "page.mjs", stdin=json.dumps([page.written(), site.written()]))
+    markup = markup.replace("{title && <>", "${title ? `").replace(
+        "</>}", '` : ""}'
+    )
+    write(
+        folder,
+        {
+            "page.mjs": ASTRO.replace("SCRIPT", script).replace(
+                "MARKUP", markup
+            )
+        },
+    )
+    made = run(
+        folder,
+        "node",
+        "page.mjs",
+        stdin=json.dumps([page.written(), site.written()]),
+    )
     return [HEAD.format(metas) for metas in json.loads(made)]
 
 

@@ -15,7 +15,10 @@ ADDRESS = "https://cards.example.com/"
 KEY = "sk_..."
 """What the documentation writes for a server's address and a cards key."""
 
-_RECIPE = re.compile(r"^\*\*([\w.]+)\.\*\* ([^\n]+)\n\n```[\w-]+\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
+_RECIPE = re.compile(
+    r"^\*\*([\w.]+)\.\*\* ([^\n]+)\n\n```[\w-]+\n(.*?)\n```$",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 class Recipe(NamedTuple):
@@ -29,7 +32,10 @@ class Recipe(NamedTuple):
 
 def documented_recipes():
     """By the name of the program."""
-    return {name: Recipe(where, text) for name, where, text in _RECIPE.findall(DOCS["recipes"])}
+    return {
+        name: Recipe(where, text)
+        for name, where, text in _RECIPE.findall(DOCS["recipes"])
+    }
 
 
 _BUILDER = """
@@ -42,14 +48,21 @@ console.log(JSON.stringify([Object.fromEntries(recipes), imageLines(cardUrl(addr
 """
 
 
-def builder_recipes(folder, card, key = KEY):
+def builder_recipes(folder, card, key=KEY):
     """What the builder's own scripts give for this card: the recipes, and the lines for one page in HTML."""
     for name in ("card.js", "recipes.js"):
         shutil.copy(ROOT / "cardbeat" / "pages" / "builder" / name, folder)
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "print.js").write_text(_BUILDER)
     command = ["node", "print.js", json.dumps([ADDRESS, card, key])]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     recipes, lines = json.loads(ran.stdout)
     return {name: Recipe(*recipe) for name, recipe in recipes.items()}, lines
 
@@ -65,6 +78,8 @@ def metas(html):
 def texts_of(url):
     """The query of a card's address, each name in it once, without those that have no value."""
     assert url.startswith(f"{ADDRESS}og?")
-    pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
+    pairs = parse_qsl(
+        urlsplit(url).query, keep_blank_values=True, strict_parsing=True
+    )
     assert len(dict(pairs)) == len(pairs), url
     return {name: value for name, value in pairs if value}

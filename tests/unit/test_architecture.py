@@ -52,7 +52,12 @@ LAYERS = {
         {"checks"},
         {"routes"},
     ],
-    "typeset": [{"__init__", "unicode", "wrap"}, {"faces"}, {"paragraph"}, {"text"}],
+    "typeset": [
+        {"__init__", "unicode", "wrap"},
+        {"faces"},
+        {"paragraph"},
+        {"text"},
+    ],
 }
 """The modules and sub-folders of each folder that has sub-folders, by its path in the package ("": the package itself).
 
@@ -71,9 +76,16 @@ PRIVATE_ALLOWED = {
 
 def modules():
     """Every module of the package by its path in it, but for builders of data and foreign code."""
-    paths = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
+    paths = {
+        path.relative_to(PACKAGE).as_posix(): path
+        for path in PACKAGE.rglob("*.py")
+    }
     apart = ("fonts/", "light/", "words/", "vendor/")
-    return {name: path for name, path in sorted(paths.items()) if not name.startswith(apart)}
+    return {
+        name: path
+        for name, path in sorted(paths.items())
+        if not name.startswith(apart)
+    }
 
 
 MODULES = modules()
@@ -95,7 +107,9 @@ def imports(name):
 def own_imports(name):
     """The modules of this package that a module imports, by their paths in it."""
     return frozenset(
-        own_module(one) for one in imports(name) if one.split(".")[0] == "cardbeat"
+        own_module(one)
+        for one in imports(name)
+        if one.split(".")[0] == "cardbeat"
     ) - {name}
 
 
@@ -120,9 +134,13 @@ def level(folder, part):
 
 def points_up(own, other):
     """Whether `other` does not stand above `own` in `LAYERS`, where their ways part."""
-    for (folder, mine), (_, part) in zip(steps(own), steps(other), strict=False):
+    for (folder, mine), (_, part) in zip(
+        steps(own), steps(other), strict=False
+    ):
         if mine != part:
-            return folder in LAYERS and level(folder, part) >= level(folder, mine)
+            return folder in LAYERS and level(folder, part) >= level(
+                folder, mine
+            )
     return False
 
 
@@ -139,14 +157,25 @@ def test_imports_point_downwards():
 def test_layers_name_all_that_is_in_a_folder_once():
     for folder, layers in LAYERS.items():
         named = [part for parts in layers for part in parts]
-        found = {part for name in MODULES for place, part in steps(name) if place == folder}
+        found = {
+            part
+            for name in MODULES
+            for place, part in steps(name)
+            if place == folder
+        }
         assert sorted(named) == sorted(found), folder
 
 
 def test_no_module_imports_itself_through_others():
     arrows = {name: set(own_imports(name)) for name in MODULES}
-    while leaves := {name for name, others in arrows.items() if not others & arrows.keys()}:
-        arrows = {name: others for name, others in arrows.items() if name not in leaves}
+    while leaves := {
+        name for name, others in arrows.items() if not others & arrows.keys()
+    }:
+        arrows = {
+            name: others
+            for name, others in arrows.items()
+            if name not in leaves
+        }
     assert not arrows, "each of these imports another of them"
 
 
@@ -154,17 +183,26 @@ def test_only_pillow_and_a_driver_are_imported_beside_the_standard_library():
     usual = {*sys.stdlib_module_names, "cardbeat", "PIL"}
     for name in MODULES:
         others = {one.split(".")[0] for one in imports(name)} - usual
-        assert others <= ({"psycopg"} if name.startswith(PSYCOPG_ALLOWED) else set()), name
+        assert others <= (
+            {"psycopg"} if name.startswith(PSYCOPG_ALLOWED) else set()
+        ), name
 
 
 def test_the_driver_of_postgresql_is_imported_only_where_it_is_asked_for():
     imported = "sys, cardbeat.service, cardbeat.commands.doctor, cardbeat.commands.keys"
     code = f"import {imported}; sys.exit('psycopg' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, check=False
+        ).returncode
+        == 0
+    )
 
 
 def test_no_folder_has_too_many_modules_and_each_is_a_package():
-    counts = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
+    counts = Counter(
+        path.parent for path in MODULES.values() if path.name != "__init__.py"
+    )
     assert counts.pop(PACKAGE) <= 12
     assert max(counts.values()) <= 15
     assert all((folder / "__init__.py").is_file() for folder in counts)
@@ -174,7 +212,9 @@ def test_tests_use_no_private_name_of_the_package():
     found = set()
     for path in (ROOT / "tests").rglob("*.py"):
         text = path.read_text("utf-8")
-        own = {*re.findall(r"\b(?:def |class |self\.|cls\.)(_[a-zA-Z]\w*)", text)}
+        own = {
+            *re.findall(r"\b(?:def |class |self\.|cls\.)(_[a-zA-Z]\w*)", text)
+        }
         used = {*re.findall(r"(?:\w\.|\)\.|import )(_[a-zA-Z]\w*)", text)}
         if used - own - NO_SECRETS:
             found.add(path.relative_to(ROOT / "tests").as_posix())
@@ -186,7 +226,8 @@ def test_no_function_is_too_large():
         name
         for name, path in MODULES.items()
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef) and sum(1 for _ in nodes_of(node)) > 250
+        if isinstance(node, ast.FunctionDef)
+        and sum(1 for _ in nodes_of(node)) > 250
     }
     assert large == set()
 
@@ -202,13 +243,21 @@ def nodes_of(node):
 
 
 OTHERS = ("darwin", "freebsd14", "win32")
-OTHER_PLATFORMS = [pytest.param(name, marks=pytest.mark.slow) for name in OTHERS]
+OTHER_PLATFORMS = [
+    pytest.param(name, marks=pytest.mark.slow) for name in OTHERS
+]
 
 
 @pytest.mark.parametrize("platform", ["linux", *OTHER_PLATFORMS])
 def test_mypy_strict_finds_nothing(platform):
     # Each with its own cache: mypy reads no cache of another platform.
-    run("mypy", "--platform", platform, "--cache-dir", f".mypy_cache/{platform}")
+    run(
+        "mypy",
+        "--platform",
+        platform,
+        "--cache-dir",
+        f".mypy_cache/{platform}",
+    )
 
 
 @pytest.mark.parametrize("command", ["check", "format --check"])
@@ -218,12 +267,25 @@ def test_ruff_finds_nothing(command):
 
 def run(module, *arguments):
     command = [sys.executable, "-m", module, *arguments]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_the_top_level_holds_the_six_agreed_names_and_dotfiles():
     command = ["git", "ls-tree", "--name-only", "HEAD"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    agreed = {"pyproject.toml", "README.md", "LICENSE", "cardbeat", "tests", "build_zipapp.py"}
-    assert {name for name in listed.split() if not name.startswith(".")} == agreed
+    listed = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    agreed = {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "cardbeat",
+        "tests",
+        "build_zipapp.py",
+    }
+    assert {
+        name for name in listed.split() if not name.startswith(".")
+    } == agreed

@@ -14,7 +14,11 @@ from tests.artifact import ROOT
 from tests.documentation import BLOCK, DOCS, FOLDER, PAGES, README
 
 VENDOR = ROOT / "cardbeat" / "vendor"
-LINKING = [ROOT / "README.md", *sorted(FOLDER.glob("*.md")), *sorted((ROOT / ".github").glob("*.md"))]
+LINKING = [
+    ROOT / "README.md",
+    *sorted(FOLDER.glob("*.md")),
+    *sorted((ROOT / ".github").glob("*.md")),
+]
 
 RUN = """
 README-bash README-crontab README-sh api-sh backup-bash backup-sh cards-console cards-json
@@ -33,13 +37,20 @@ def without_code(markdown: str) -> str:
 def anchors(markdown: str) -> set[str]:
     """Those that GitHub gives its headings, and that the server gives them."""
     title, _, sections = rendered(markdown, "")
-    return {slug_of(re.sub("<.*?>", "", title)), *(slug for _, slug, _ in sections)}
+    return {
+        slug_of(re.sub("<.*?>", "", title)),
+        *(slug for _, slug, _ in sections),
+    }
 
 
-@pytest.mark.parametrize("path", LINKING, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "path", LINKING, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_every_link_leads_to_a_file_and_a_heading_that_are_there(path):
     text = without_code(path.read_text(encoding="utf-8"))
-    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|href)="([^"]+)"', text)
+    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(
+        r'(?:src|href)="([^"]+)"', text
+    )
     assert not re.search(r"\]\[", text), "only links of one kind are looked at"
     for link in links:
         if link.startswith("https://"):
@@ -47,12 +58,18 @@ def test_every_link_leads_to_a_file_and_a_heading_that_are_there(path):
         name, _, anchor = link.partition("#")
         target = (path.parent / name).resolve() if name else path
         assert target.exists(), link
-        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), link
+        assert not anchor or anchor in anchors(
+            target.read_text(encoding="utf-8")
+        ), link
 
 
 def test_every_file_that_contributors_are_told_of_is_there():
     text = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    files = [path.as_posix() for folder in ("cardbeat", "tests") for path in (ROOT / folder).rglob("*.*")]
+    files = [
+        path.as_posix()
+        for folder in ("cardbeat", "tests")
+        for path in (ROOT / folder).rglob("*.*")
+    ]
     for name in re.findall(r"`([\w./-]+\.(?:py|js|html|txt))`", text):
         assert any(file.endswith(f"/{name}") for file in files), name
 
@@ -70,7 +87,9 @@ def test_the_retry_plan_is_told_as_it_is():
     assert told in alerts
     assert hours in alerts
     assert hours in " ".join(README.split())
-    assert told in (ROOT / "cardbeat" / "openapi.json").read_text(encoding="utf-8")
+    assert told in (ROOT / "cardbeat" / "openapi.json").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -83,16 +102,25 @@ def test_a_page_has_one_title_no_heading_twice_and_no_raw_html(name):
 
 
 def test_every_block_of_code_is_run_by_a_test():
-    found = {f"{page}-{language}" for page, text in PAGES.items() for language, _ in BLOCK.findall(text)}
+    found = {
+        f"{page}-{language}"
+        for page, text in PAGES.items()
+        for language, _ in BLOCK.findall(text)
+    }
     assert sorted(found) == RUN
     for page, text in PAGES.items():
         assert text.count("\n```") == 2 * len(BLOCK.findall(text)), page
 
 
 def test_the_list_of_pages_names_each_of_them_and_so_does_the_readme():
-    listed = re.findall(r"^\| \[.+?\]\(([\w-]+)\.md\) \|", PAGES["index"], re.MULTILINE)
+    listed = re.findall(
+        r"^\| \[.+?\]\(([\w-]+)\.md\) \|", PAGES["index"], re.MULTILINE
+    )
     assert sorted(listed) == sorted(DOCS)
-    assert {*re.findall(r"cardbeat/docs/([\w-]+)\.md", README)} == {*DOCS, "README"}
+    assert {*re.findall(r"cardbeat/docs/([\w-]+)\.md", README)} == {
+        *DOCS,
+        "README",
+    }
 
 
 MARKDOWN = {
@@ -112,7 +140,9 @@ def test_markdown_becomes_html(markdown, html):
 
 
 def test_cells_of_a_table_name_their_columns():
-    _, text, _ = rendered("# T\n\n| A `b` | C |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n", "")
+    _, text, _ = rendered(
+        "# T\n\n| A `b` | C |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n", ""
+    )
     assert re.findall(r'<td role="cell" data-head="(.*?)">(.)</td>', text) == [
         *(("A b", "1"), ("C", "2"), ("A b", "3"), ("C", "4"))
     ]
@@ -126,28 +156,52 @@ def test_a_change_is_one_short_line_of_the_changelog():
     assert [change for change in changes if len(change.split()) > 20] == []
 
 
-SENTENCE = re.compile(r"(?:The (?:answer|alert|connection|host's name|receiver)\b|There was no).+\.")
+SENTENCE = re.compile(
+    r"(?:The (?:answer|alert|connection|host's name|receiver)\b|There was no).+\."
+)
 
 
 def test_troubleshooting_has_a_row_for_each_sentence_of_a_failed_alert():
     found = set()
     for path in sorted((ROOT / "cardbeat" / "heartbeat").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and SENTENCE.fullmatch(node.value):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and SENTENCE.fullmatch(node.value)
+            ):
                 found.add(node.value)
     assert len(found) > 8
-    rows = "\n".join(re.findall(r"^\| .+", DOCS["troubleshooting"], re.MULTILINE))
+    rows = "\n".join(
+        re.findall(r"^\| .+", DOCS["troubleshooting"], re.MULTILINE)
+    )
     assert [sentence for sentence in found if sentence not in rows] == []
 
 
 @pytest.mark.parametrize("library", ["mistune", "webencodings"])
-def test_the_library_is_the_published_one_and_nothing_else_is_beside_it(library):
+def test_the_library_is_the_published_one_and_nothing_else_is_beside_it(
+    library,
+):
     folder = VENDOR / library
     record = json.loads((folder / "record.json").read_text())
-    tracked = subprocess.run(["git", "ls-files", "."], cwd=folder, capture_output=True, text=True, check=True)
-    assert {*tracked.stdout.split()} == {*record["files"], "record.json", "__init__.py"}
+    tracked = subprocess.run(
+        ["git", "ls-files", "."],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {*tracked.stdout.split()} == {
+        *record["files"],
+        "record.json",
+        "__init__.py",
+    }
     for name, digest in record["files"].items():
-        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
-    assert record["wheel"].startswith(f"{record['package']}-{record['version']}-py")
+        assert (
+            hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+        ), name
+    assert record["wheel"].startswith(
+        f"{record['package']}-{record['version']}-py"
+    )
     licence = " ".join((folder / "LICENSE.txt").read_text().split())
     assert "Redistribution and use in source and binary forms" in licence

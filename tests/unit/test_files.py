@@ -27,7 +27,9 @@ def test_toml_is_read_with_and_without_a_byte_order_mark(tmp_path, mark):
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_can_not_be_read_is_one_line_that_names_the_file(tmp_path, content, problem):
+def test_what_can_not_be_read_is_one_line_that_names_the_file(
+    tmp_path, content, problem
+):
     path = tmp_path / "a.toml"
     path.write_bytes(content)
     with pytest.raises(StartupError, match=rf"a\.toml {problem}[^\n]*$"):
@@ -35,14 +37,16 @@ def test_what_can_not_be_read_is_one_line_that_names_the_file(tmp_path, content,
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(StartupError, match=r"can't read .*none\.toml: No such file"):
+    with pytest.raises(
+        StartupError, match=r"can't read .*none\.toml: No such file"
+    ):
         read_toml(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("make", [pytest.param("mkfifo", marks=PIPES), "mkdir"])
+@pytest.mark.parametrize(
+    "make", [pytest.param("mkfifo", marks=PIPES), "mkdir"]
+)
 def test_only_a_regular_file_is_read(tmp_path, make):
     getattr(os, make)(tmp_path / "a.toml")
     with pytest.raises(StartupError, match=r"a\.toml is not a regular file$"):
         read_toml(tmp_path / "a.toml")
-
-

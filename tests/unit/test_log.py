@@ -63,7 +63,12 @@ def test_lines_are_written_soon_and_in_order(stderr):
     for number in range(3):
         handler.put([f"{number}a", f"{number}b"])
         log(handler, f"{number}c")
-    wait_until(lambda: stderr.lines == ["0a", "0b", "0c", "1a", "1b", "1c", "2a", "2b", "2c"])
+    wait_until(
+        lambda: (
+            stderr.lines
+            == ["0a", "0b", "0c", "1a", "1b", "1c", "2a", "2b", "2c"]
+        )
+    )
     handler.put(["later"])
     wait_until(lambda: stderr.lines[-1] == "later")
     handler.close()
@@ -78,7 +83,9 @@ def test_a_stderr_that_is_gone_ends_nothing():
     handler.close()
 
 
-def test_a_record_that_can_not_be_shown_is_written_as_it_is(stderr, monkeypatch):
+def test_a_record_that_can_not_be_shown_is_written_as_it_is(
+    stderr, monkeypatch
+):
     """A replaced artifact has no lines for a trace."""
     for name in ("getline", "getlines", "checkcache"):
         monkeypatch.setattr(f"linecache.{name}", Mock(side_effect=EOFError))
@@ -104,5 +111,3 @@ def test_trouble_is_told_once_in_a_while(caplog):
     clock.advance(SELDOM_SECONDS)
     seldom.error("full")
     assert caplog.messages == ["full", "locked", "full"]
-
-

@@ -18,7 +18,12 @@ from cardbeat.heartbeat import check as checks
 from cardbeat.heartbeat.alerts.receivers import RECEIVERS
 from cardbeat.heartbeat.alerts.target import URL_BYTES
 from cardbeat.heartbeat.checks import WAITING_TESTS
-from cardbeat.heartbeat.routes import DAYS, LARGEST_PAGE, MOST_DAYS, PAGE_CHECKS
+from cardbeat.heartbeat.routes import (
+    DAYS,
+    LARGEST_PAGE,
+    MOST_DAYS,
+    PAGE_CHECKS,
+)
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 from cardbeat.text import first_seen
 from tests.documentation import DOCS
@@ -46,7 +51,13 @@ def fits(value, schema):
 def nodes(value):
     """A value of JSON, and all values in it."""
     yield value
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for one in (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else ()
+    ):
         yield from nodes(one)
 
 
@@ -55,13 +66,21 @@ def among(schema):
 
 
 def schema_of(endpoint, parameter):
-    (found,) = (one for one in ENDPOINTS[endpoint]["parameters"] if one.get("name") == parameter)
+    (found,) = (
+        one
+        for one in ENDPOINTS[endpoint]["parameters"]
+        if one.get("name") == parameter
+    )
     return found["schema"]
 
 
 def is_taken(name):
     try:
-        checks.validated({"name": name, "period_seconds": 60, "grace_seconds": 0}, 1, lambda url: None)
+        checks.validated(
+            {"name": name, "period_seconds": 60, "grace_seconds": 0},
+            1,
+            lambda url: None,
+        )
     except Invalid:
         return False
     return True
@@ -69,17 +88,27 @@ def is_taken(name):
 
 def test_it_is_openapi_3_1_of_this_version():
     validate(FILE)
-    assert (FILE["openapi"][:3], FILE["info"]["version"]) == ("3.1", cardbeat.__version__)
+    assert (FILE["openapi"][:3], FILE["info"]["version"]) == (
+        "3.1",
+        cardbeat.__version__,
+    )
 
 
 def test_it_is_served_as_it_stands_but_for_the_servers_own_address(app):
     served = app("GET", "/openapi.json")
     assert served.headers["Content-Type"] == "application/json"
-    assert served.body.decode() == TEXT.replace("http://127.0.0.1:8080", "https://cards.example", 1)
+    assert served.body.decode() == TEXT.replace(
+        "http://127.0.0.1:8080", "https://cards.example", 1
+    )
 
 
-def test_it_describes_the_routes_and_no_others_and_which_of_them_need_a_key(app):
-    assert set(ENDPOINTS) == {f"{route.method} {route.pattern}" for route in app.service.router.routes}
+def test_it_describes_the_routes_and_no_others_and_which_of_them_need_a_key(
+    app,
+):
+    assert set(ENDPOINTS) == {
+        f"{route.method} {route.pattern}"
+        for route in app.service.router.routes
+    }
     for name, operation in ENDPOINTS.items():
         answer = app(*re.sub(r"\{\w+\}", "x", name).split(), key="sk_unknown")
         told = ("security" in operation, "401" in operation["responses"])
@@ -88,7 +117,10 @@ def test_it_describes_the_routes_and_no_others_and_which_of_them_need_a_key(app)
 
 def test_the_page_of_the_api_has_a_command_for_each_call_and_each_code():
     for operation in ENDPOINTS.values():
-        assert "Pages" in operation["tags"] or f"# {operation['summary']}\n" in DOCS["api"]
+        assert (
+            "Pages" in operation["tags"]
+            or f"# {operation['summary']}\n" in DOCS["api"]
+        )
     assert [code for code in REASONS if f"`{code}`" not in DOCS["api"]] == []
 
 
@@ -97,41 +129,61 @@ def test_it_lists_each_refusal_with_its_status_and_sentence():
         code: (int(status), refusal["value"])
         for status, answer in FILE["components"]["responses"].items()
         if status.isdigit()
-        for code, refusal in answer["content"]["application/json"]["examples"].items()
+        for code, refusal in answer["content"]["application/json"][
+            "examples"
+        ].items()
     }
     assert set(listed) == set(REASONS)
     for code, (status, sentence) in REASONS.items():
         told, body = listed[code]
         assert (told, body["code"]) == (status, code)
-        assert re.fullmatch(re.sub(r"\\{\w+\\}", ".+", re.escape(sentence)), body["error"])
+        assert re.fullmatch(
+            re.sub(r"\\{\w+\\}", ".+", re.escape(sentence)), body["error"]
+        )
         assert fits(body, SCHEMAS["Error"])
 
 
 def test_examples_fit_their_schemas():
     for node in nodes(FILE):
         if isinstance(node, dict):
-            assert "example" not in node or fits(node["example"], node["schema"]), node
+            assert "example" not in node or fits(
+                node["example"], node["schema"]
+            ), node
             if isinstance(node.get("examples"), list):
                 assert all(fits(one, node) for one in node["examples"]), node
 
 
 def test_fields_have_the_bounds_of_the_code():
     new = SCHEMAS["NewCheck"]
-    assert (tuple(new["properties"]), tuple(new["required"])) == (checks.CHANGEABLE, checks.REQUIRED)
+    assert (tuple(new["properties"]), tuple(new["required"])) == (
+        checks.CHANGEABLE,
+        checks.REQUIRED,
+    )
     assert SCHEMAS["CheckChanges"]["properties"] == new["properties"]
-    assert among(SCHEMAS["PeriodSeconds"]) == range(1, checks.LONGEST_SECONDS + 1)
+    assert among(SCHEMAS["PeriodSeconds"]) == range(
+        1, checks.LONGEST_SECONDS + 1
+    )
     assert among(SCHEMAS["GraceSeconds"]) == range(checks.LONGEST_SECONDS + 1)
     assert among(SCHEMAS["RepeatSeconds"]) == checks.REPEAT_SECONDS
-    assert among(SCHEMAS["Snooze"]["properties"]["seconds"]) == checks.SNOOZE_SECONDS
+    assert (
+        among(SCHEMAS["Snooze"]["properties"]["seconds"])
+        == checks.SNOOZE_SECONDS
+    )
     assert SCHEMAS["WebhookUrl"]["maxLength"] == URL_BYTES
 
 
 def test_parameters_and_texts_have_the_bounds_of_the_code():
-    assert SCHEMAS["Registration"]["properties"]["email"]["maxLength"] == MAX_EMAIL_LENGTH
+    assert (
+        SCHEMAS["Registration"]["properties"]["email"]["maxLength"]
+        == MAX_EMAIL_LENGTH
+    )
     assert schema_of("GET /og", "template")["enum"] == [*TEMPLATES]
     assert schema_of("GET /og", "theme")["enum"] == [*THEMES]
     limit = FILE["components"]["parameters"]["Limit"]["schema"]
-    assert (limit["default"], among(limit)) == (PAGE_CHECKS, range(1, LARGEST_PAGE + 1))
+    assert (limit["default"], among(limit)) == (
+        PAGE_CHECKS,
+        range(1, LARGEST_PAGE + 1),
+    )
     days = schema_of("GET /checks/outages", "days")
     assert (days["default"], among(days)) == (DAYS, range(1, MOST_DAYS + 1))
 
@@ -158,10 +210,15 @@ def test_answers_have_the_members_described(app):
     body = {"name": "a", "period_seconds": 60, "grace_seconds": 0}
     check = app.json("POST", "/checks", body, key=key)["check"]
     assert list(check) == list(SCHEMAS["Check"]["properties"])
-    assert set(app.json("GET", "/key", key=key)) == set(SCHEMAS["Key"]["properties"])
+    assert set(app.json("GET", "/key", key=key)) == set(
+        SCHEMAS["Key"]["properties"]
+    )
 
 
-@given(st.text(max_size=110) | st.text("a \t\u00a0\u2028\x1f\u3164\U000e0041", max_size=110))
+@given(
+    st.text(max_size=110)
+    | st.text("a \t\u00a0\u2028\x1f\u3164\U000e0041", max_size=110)
+)
 @example(" " * 200 + "a" * 100 + "\n")
 def test_the_pattern_of_names_takes_what_a_check_takes(name):
     assert fits(name, SCHEMAS["Name"]) == is_taken(name)

@@ -7,7 +7,11 @@ import pytest
 
 from tests.artifact import ROOT
 
-NEVER = {"PIL.Image", "cardbeat.cards.drawing.render", "cardbeat.vendor.mistune.markdown"}
+NEVER = {
+    "PIL.Image",
+    "cardbeat.cards.drawing.render",
+    "cardbeat.vendor.mistune.markdown",
+}
 """Modules that another process loads, or the first request for a page of the documentation."""
 
 LATER = {
@@ -44,12 +48,19 @@ def printed(code, *arguments):
     """The lines that a program prints."""
     command = [sys.executable, "-c", code, *arguments]
     ran = subprocess.run(
-        command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60
+        command,
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     return ran.stdout.splitlines()
 
 
-def test_a_server_starts_without_what_no_first_answer_needs_and_then_loads_it(tmp_path):
+def test_a_server_starts_without_what_no_first_answer_needs_and_then_loads_it(
+    tmp_path,
+):
     first, then, ended = printed(START, tmp_path / "data")
     assert (LATER | NEVER) & {*first.split()} == set()
     assert LATER - {*then.split()} == set()
@@ -57,12 +68,17 @@ def test_a_server_starts_without_what_no_first_answer_needs_and_then_loads_it(tm
     assert "cardbeat.typeset" not in first
 
 
-COMMANDS = {"argparse": ["--version"], "dataclasses": ["card", "--title", "x", "--output", "x.png"]}
+COMMANDS = {
+    "argparse": ["--version"],
+    "dataclasses": ["card", "--title", "x", "--output", "x.png"],
+}
 """What is left out takes longer to import, for classes to be made, than the command itself."""
 
 
 @pytest.mark.parametrize(("module", "command"), COMMANDS.items())
-def test_a_command_runs_without_what_it_does_not_need(tmp_path, module, command):
+def test_a_command_runs_without_what_it_does_not_need(
+    tmp_path, module, command
+):
     code = (
         "import os, sys; from cardbeat.cli import main; os.chdir(sys.argv[1]);"
         f"print(main({command}), {module!r} in sys.modules)"

@@ -88,7 +88,10 @@ def empty_card(theme: Theme, mirrored: bool) -> Background:
     colours = ramp_of(theme)
     if theme.panel:
         colours += shades((rgb(theme.ramp[0]),), theme.panel)
-    parts = [step * TONES // theme.steps * (step < theme.steps) for step in range(256)]
+    parts = [
+        step * TONES // theme.steps * (step < theme.steps)
+        for step in range(256)
+    ]
     tones = rows.point([part * SHADES for part in parts])
     return Background(rows, tones, colours, theme.steps)
 
@@ -117,19 +120,30 @@ class Canvas:
         self._emoji: list[tuple[Image.Image, int, int]] = []
 
     def paint(
-        self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None
+        self,
+        coverage: Image.Image,
+        x: int,
+        y: int,
+        colour: Colour,
+        over: Colour | None = None,
     ) -> None:
         """Paint a colour where there is coverage, over the background or over the colour `over`."""
         box = (x + 1, y, x + 1 + coverage.width, y + coverage.height)
         indices = coverage.point(_indices_from(self._ink(colour, over)))
         if over is None:
-            indices = ImageChops.add_modulo(indices, self._background.tones.crop(box))
+            indices = ImageChops.add_modulo(
+                indices, self._background.tones.crop(box)
+            )
         # The inks come later in the palette than what is under them.
-        self._image.paste(ImageChops.lighter(self._image.crop(box), indices), box)
+        self._image.paste(
+            ImageChops.lighter(self._image.crop(box), indices), box
+        )
 
     def colour_at(self, x: int, y: int) -> Colour:
         """The background's colour there."""
-        (index,) = self._background.rows.crop((x + 1, y, x + 2, y + 1)).tobytes()
+        (index,) = self._background.rows.crop(
+            (x + 1, y, x + 2, y + 1)
+        ).tobytes()
         return hex_of(self._background.colours[index])
 
     def add_emoji(self, picture: Image.Image, x: int, y: int) -> None:
@@ -169,40 +183,60 @@ class Canvas:
         # Each colour counts once, however many pixels have it, so that rare ones stay different.
         row = Image.frombytes("RGB", (len(emoji), 1), _flat(emoji))
         fewer = row.quantize(emoji_count, Image.Quantize.MEDIANCUT)
-        table[inks_end : len(self._colours)] = [inks_end + index for index in fewer.tobytes()]
-        return bytes(table), self._colours[:inks_end] + _palette(fewer, emoji_count)
+        table[inks_end : len(self._colours)] = [
+            inks_end + index for index in fewer.tobytes()
+        ]
+        return bytes(table), self._colours[:inks_end] + _palette(
+            fewer, emoji_count
+        )
 
     def _ink(self, colour: Colour, over: Colour | None) -> int:
         """The first index of an ink over one colour, or over each part of the ramp."""
         if (colour, over) not in self._inks:
             self._inks[colour, over] = len(self._colours)
             ramp = self._background.colours[: self._background.steps]
-            tones = [ramp[len(ramp) * (2 * n + 1) // (2 * TONES)] for n in range(TONES)]
-            self._colours += shades((rgb(over),) if over else tuple(tones), colour)
+            tones = [
+                ramp[len(ramp) * (2 * n + 1) // (2 * TONES)]
+                for n in range(TONES)
+            ]
+            self._colours += shades(
+                (rgb(over),) if over else tuple(tones), colour
+            )
         return self._inks[colour, over]
 
     def _paint_emoji(self) -> None:
         """Paint all emoji, reduced together to the colours that are left."""
         first = len(self._colours)
         left = COLOURS - first
-        reduced = self._sheet().quantize(left, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        reduced = self._sheet().quantize(
+            left, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
+        )
         self._colours += _palette(reduced, left)
         indices = Image.frombytes("L", reduced.size, reduced.tobytes())
-        indices = indices.point([min(index + first, COLOURS - 1) for index in range(256)])
+        indices = indices.point(
+            [min(index + first, COLOURS - 1) for index in range(256)]
+        )
         top = 0
         for picture, x, y in self._emoji:
             part = indices.crop((0, top, picture.width, top + picture.height))
-            self._image.paste(part, (x + 1, y), picture.getchannel("A").point(_SEEN))
+            self._image.paste(
+                part, (x + 1, y), picture.getchannel("A").point(_SEEN)
+            )
             top += picture.height
 
     def _sheet(self) -> Image.Image:
         """All emoji below each other, each over the picture that is under it."""
         width = max(picture.width for picture, _, _ in self._emoji)
-        sheet = Image.new("RGB", (width, sum(picture.height for picture, _, _ in self._emoji)))
+        sheet = Image.new(
+            "RGB",
+            (width, sum(picture.height for picture, _, _ in self._emoji)),
+        )
         palette = _flat(self._colours)
         top = 0
         for picture, x, y in self._emoji:
-            part = self._image.crop((x + 1, y, x + 1 + picture.width, y + picture.height))
+            part = self._image.crop(
+                (x + 1, y, x + 1 + picture.width, y + picture.height)
+            )
             under = Image.frombytes("P", picture.size, part.tobytes())
             under.putpalette(palette)
             sheet.paste(under.convert("RGB"), (0, top))
@@ -239,7 +273,9 @@ def needs_outline(drawn: str, ink: Colour) -> bool:
 def outlined(picture: Image.Image, size_px: int) -> tuple[Image.Image, int]:
     """Coverage of an emoji with a line around it, and the width of that line."""
     width = max(2, round(_OUTLINE_EM * size_px))
-    alpha = Image.new("L", (picture.width + 2 * width, picture.height + 2 * width))
+    alpha = Image.new(
+        "L", (picture.width + 2 * width, picture.height + 2 * width)
+    )
     alpha.paste(picture.getchannel("A"), (width, width))
     grown = alpha
     for x, y in _DIRECTIONS:
@@ -258,7 +294,11 @@ def png_file(palette: bytes, rows: bytes, level: int = LEVEL) -> bytes:
     """A card as a PNG with a palette, one byte a pixel. Each row begins with its filter type, 0."""
     header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 3, 0, 0, 0)
     picture = SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"PLTE", palette)
-    return picture + _chunk(b"IDAT", _compressed(rows, level)) + _chunk(b"IEND", b"")
+    return (
+        picture
+        + _chunk(b"IDAT", _compressed(rows, level))
+        + _chunk(b"IEND", b"")
+    )
 
 
 def rows_of(png: bytes) -> bytes:
@@ -272,10 +312,18 @@ def _compressed(data: bytes, level: int) -> bytes:
     parts = [_BEGINNING]
     for start in range(0, len(data), _PART):
         packer = zlib.compressobj(level, wbits=_RAW, memLevel=_MEMORY)
-        parts += packer.compress(data[start : start + _PART]), packer.flush(zlib.Z_SYNC_FLUSH)
+        parts += (
+            packer.compress(data[start : start + _PART]),
+            packer.flush(zlib.Z_SYNC_FLUSH),
+        )
     return b"".join((*parts, _END, struct.pack(">I", zlib.adler32(data))))
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
     checksum = zlib.crc32(data, zlib.crc32(kind))
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
+    return (
+        struct.pack(">I", len(data))
+        + kind
+        + data
+        + struct.pack(">I", checksum)
+    )

@@ -150,7 +150,9 @@ def _turned(colour: Colour, accent: Colour) -> Colour:
 def _readable(accent: Colour, theme: Theme) -> Colour:
     """The accent, as light or dark as a tag must be. None stands on the brightest light."""
     behind = (theme.panel,) if theme.panel else theme.ramp[:4]
-    return hex_of(_apart(rgb(accent), [rgb(colour) for colour in behind], CONTRAST))
+    return hex_of(
+        _apart(rgb(accent), [rgb(colour) for colour in behind], CONTRAST)
+    )
 
 
 def _apart(colour: Rgb, grounds: list[Rgb], least: float) -> Rgb:
@@ -161,8 +163,14 @@ def _apart(colour: Rgb, grounds: list[Rgb], least: float) -> Rgb:
         return colour
     hue, chroma = hue_and_chroma(colour)
     is_dark = max(lights) < 0.2
-    wanted = max(lights) * least - 0.05 if is_dark else min(lights) / least - 0.05
-    return coloured(_warmer(hue, wanted) if wanted < light else hue, chroma, max(wanted, 0.0))
+    wanted = (
+        max(lights) * least - 0.05 if is_dark else min(lights) / least - 0.05
+    )
+    return coloured(
+        _warmer(hue, wanted) if wanted < light else hue,
+        chroma,
+        max(wanted, 0.0),
+    )
 
 
 def _warmer(hue: float, light: float) -> float:
@@ -182,14 +190,20 @@ def hex_of(colour: Rgb) -> str:
 
 def mix(under: Rgb, over: Rgb, part: float) -> Rgb:
     """One colour with `part` of the other over it."""
-    return tuple(round(u + (o - u) * part) for u, o in zip(under, over, strict=True))
+    return tuple(
+        round(u + (o - u) * part) for u, o in zip(under, over, strict=True)
+    )
 
 
 @lru_cache(128)
 def shades(under: Sequence[Rgb], colour: Colour) -> list[Rgb]:
     """An ink's colours over each of `under`, from nearly transparent to opaque."""
     ink = rgb(colour)
-    return [mix(tone, ink, step / SHADES) for tone in under for step in range(1, SHADES + 1)]
+    return [
+        mix(tone, ink, step / SHADES)
+        for tone in under
+        for step in range(1, SHADES + 1)
+    ]
 
 
 def luminance(colour: Rgb) -> float:
@@ -229,8 +243,13 @@ def coloured(hue: float, chroma: float, light: float) -> Rgb:
 def _of_hls(hue: float, lightness: float, chroma: float) -> Rgb:
     most = 1 - abs(2 * lightness - 1)
     saturation = min(1.0, chroma / most) if most else 0.0
-    return tuple(round(255 * part) for part in colorsys.hls_to_rgb(hue, lightness, saturation))
+    return tuple(
+        round(255 * part)
+        for part in colorsys.hls_to_rgb(hue, lightness, saturation)
+    )
 
 
 def _linear(part: int) -> float:
-    return part / 3294.6 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4
+    return (
+        part / 3294.6 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4
+    )

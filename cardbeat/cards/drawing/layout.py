@@ -77,12 +77,19 @@ class Layout(NamedTuple):
         """The same with left and right exchanged. Text is moved, not mirrored."""
         shapes = [
             shape._replace(
-                x=WIDTH - shape.x - shape.width, points=_OTHER_SIDE.get(shape.points, "")
+                x=WIDTH - shape.x - shape.width,
+                points=_OTHER_SIDE.get(shape.points, ""),
             )
             for shape in self.shapes
         ]
         texts = [
-            text._replace(x=WIDTH - text.x - text.width, align=_OTHER_SIDE[text.align])
+            text._replace(
+                x=WIDTH - text.x - text.width, align=_OTHER_SIDE[text.align]
+            )
             for text in self.texts
         ]
-        return self._replace(shapes=tuple(shapes), texts=tuple(texts), mirrored=not self.mirrored)
+        return self._replace(
+            shapes=tuple(shapes),
+            texts=tuple(texts),
+            mirrored=not self.mirrored,
+        )

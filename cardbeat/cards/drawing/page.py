@@ -11,7 +11,15 @@ from cardbeat.cards.drawing.layout import Area, Layout, Shape, Text
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts, is_emoji
 from cardbeat.typeset.paragraph import ELLIPSIS, Paragraph
-from cardbeat.typeset.text import Block, LinePlan, Style, drawn, fit, height_px, planned
+from cardbeat.typeset.text import (
+    Block,
+    LinePlan,
+    Style,
+    drawn,
+    fit,
+    height_px,
+    planned,
+)
 from cardbeat.typeset.unicode.clusters import clean, clusters, is_european
 from cardbeat.typeset.unicode.han import language_of, small_words
 
@@ -55,7 +63,14 @@ _LOOKED_AT = 64
 """Characters of a name in which its first letter is looked for."""
 _LEADING_VOWEL = re.compile("[\u0e40-\u0e44\u0ec0-\u0ec4]")
 """Vowels of Thai and Lao that are written before the consonant that begins the word."""
-_EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC")
+_EAST_ASIAN = (
+    "CJK",
+    "HIRAGANA",
+    "KATAKANA",
+    "HANGUL",
+    "BOPOMOFO",
+    "IDEOGRAPHIC",
+)
 
 
 Part = tuple[Block, Colour]
@@ -80,7 +95,9 @@ class Label(NamedTuple):
 class Page:
     """Collects what is painted."""
 
-    def __init__(self, fonts: Fonts, card: Card, accent: Colour | None) -> None:
+    def __init__(
+        self, fonts: Fonts, card: Card, accent: Colour | None
+    ) -> None:
         self.card = card._replace(domain=readable_domain(card.domain))
         self.theme = theme_of(card.template, card.theme, accent)
         self.shapes: list[Shape] = []
@@ -88,8 +105,12 @@ class Page:
         self._fonts = fonts
         texts = " ".join((card.title, card.description, card.author, card.tag))
         self._language = language_of(texts, card.lang, card.domain)
-        self._small_words = small_words(f"{card.title} {card.description}", card.lang)
-        self._title = self._paragraph(card.title, HEADLINE, card.template == "article")
+        self._small_words = small_words(
+            f"{card.title} {card.description}", card.lang
+        )
+        self._title = self._paragraph(
+            card.title, HEADLINE, card.template == "article"
+        )
         if self.card.domain and not self._title.graphemes:
             self._title = self._paragraph(self.card.domain, HEADLINE)
             self.card = self.card._replace(domain="")
@@ -120,7 +141,11 @@ class Page:
         return rows
 
     def add_rows(
-        self, rows: Sequence[Sequence[Part]], area: Area, middle: int, last_right: bool = False
+        self,
+        rows: Sequence[Sequence[Part]],
+        area: Area,
+        middle: int,
+        last_right: bool = False,
     ) -> int:
         """Put rows of labels below each other, the first at `middle`; returns the end of the last.
 
@@ -137,9 +162,13 @@ class Page:
                 if last_right and place and place == len(parts) - 1:
                     x = area.right - block.width_px
                 inside = area._replace(x=x, width=block.width_px)
-                self.add(block, inside, baseline - block.first_baseline_px, colour)
+                self.add(
+                    block, inside, baseline - block.first_baseline_px, colour
+                )
                 x += block.width_px + BETWEEN
-            below = max(block.height_px - block.first_baseline_px for block, _ in parts)
+            below = max(
+                block.height_px - block.first_baseline_px for block, _ in parts
+            )
             bottom = baseline + below
         return bottom
 
@@ -150,9 +179,13 @@ class Page:
         for label in labels:
             if not label.text:
                 continue
-            style = Style(label.weight, largest_px, smallest_px, 1.2, MARGINAL_LINES)
+            style = Style(
+                label.weight, largest_px, smallest_px, 1.2, MARGINAL_LINES
+            )
             text = label.text[:MOST_OF_LABEL]
-            block = _fitted(self._fonts, text, style, area.width, language=self._language)
+            block = _fitted(
+                self._fonts, text, style, area.width, language=self._language
+            )
             self.add(block, area, y, label.colour)
             y += block.height_px + 2 * ROW_GAP
 
@@ -162,9 +195,13 @@ class Page:
         initial = initial_of(self.card.author) or initial_of(domain)
         style = INITIAL if initial else QUOTATION
         text = initial or QUOTATION_MARK
-        block = _fitted(self._fonts, text, style, area.width, language=self._language)
+        block = _fitted(
+            self._fonts, text, style, area.width, language=self._language
+        )
         # Its capitals are in the middle.
-        baseline = area.y + area.height // 2 + round(block.size_px * CAPITAL / 2)
+        baseline = (
+            area.y + area.height // 2 + round(block.size_px * CAPITAL / 2)
+        )
         y = baseline - block.first_baseline_px
         if not initial:
             y += round(style.largest_px * 0.2)
@@ -189,9 +226,13 @@ class Page:
         self.add(title, area, y, self.theme.ink)
         if under:
             align = "left" if under.rtl == title.rtl else "right"
-            self.add(under, area, y + title.height_px + GAP, self.theme.muted, align)
+            self.add(
+                under, area, y + title.height_px + GAP, self.theme.muted, align
+            )
 
-    def _planned_above(self, style: Style, area: Area) -> tuple[LinePlan, Block] | None:
+    def _planned_above(
+        self, style: Style, area: Area
+    ) -> tuple[LinePlan, Block] | None:
         """The title above as many lines of description as leave it large, one at least.
 
         None if the title would be cut for that line.
@@ -203,7 +244,12 @@ class Page:
                 break
             under_style = DESCRIPTION._replace(max_lines=lines)
             under = planned(self._description, under_style, area.width)
-            left_px = area.height - height_px(self._description, under, under_style) - GAP - AIR
+            left_px = (
+                area.height
+                - height_px(self._description, under, under_style)
+                - GAP
+                - AIR
+            )
             title = planned(self._title, style, area.width, left_px)
             if title.is_cut or title.size_px < kept * size_px:
                 break
@@ -214,20 +260,35 @@ class Page:
         title, under, under_style = found
         return title, drawn(self._description, under, under_style, area.width)
 
-    def add(self, block: Block, area: Area, y: int, colour: Colour, align: str = "left") -> None:
+    def add(
+        self,
+        block: Block,
+        area: Area,
+        y: int,
+        colour: Colour,
+        align: str = "left",
+    ) -> None:
         """Put a block of text into an area, `y` below the card's top."""
-        self.texts.append(Text(block, area.x, y, area.width, colour, area.over, align))
+        self.texts.append(
+            Text(block, area.x, y, area.width, colour, area.over, align)
+        )
 
     @property
     def _is_european(self) -> bool:
-        letters = filter(str.isalpha, {grapheme[0] for grapheme in self._title.graphemes})
+        letters = filter(
+            str.isalpha, {grapheme[0] for grapheme in self._title.graphemes}
+        )
         return all(map(is_european, letters))
 
     @cached_property
     def _description(self) -> Paragraph:
-        return self._paragraph(self.card.description[:MOST_OF_DESCRIPTION], DESCRIPTION.weight)
+        return self._paragraph(
+            self.card.description[:MOST_OF_DESCRIPTION], DESCRIPTION.weight
+        )
 
-    def _paragraph(self, text: str, weight: int, serif: bool = False) -> Paragraph:
+    def _paragraph(
+        self, text: str, weight: int, serif: bool = False
+    ) -> Paragraph:
         return Paragraph(
             self._fonts,
             text,
@@ -244,7 +305,9 @@ class Page:
         shorter = tuple(ELLIPSIS + ".".join(names[start:]) for start in starts)
         text = label.text[:MOST_OF_LABEL]
         language = self._language
-        return _fitted(self._fonts, text, style, width, language=language, shorter=shorter)
+        return _fitted(
+            self._fonts, text, style, width, language=language, shorter=shorter
+        )
 
 
 def readable_domain(domain: str) -> str:
@@ -281,7 +344,9 @@ def _decoded(name: str) -> str:
         decoded = name[4:].encode("ascii").decode("punycode")
     except ValueError:
         return name
-    scripts = {_script_of(character) for character in decoded if character.isalpha()}
+    scripts = {
+        _script_of(character) for character in decoded if character.isalpha()
+    }
     return decoded if len(scripts) == 1 else name
 
 

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PIL import Image, ImageDraw, __version__, features
 
-from cardbeat.cards.drawing.canvas import Canvas, empty_card, needs_ink, needs_outline, outlined
+from cardbeat.cards.drawing.canvas import (
+    Canvas,
+    empty_card,
+    needs_ink,
+    needs_outline,
+    outlined,
+)
 from cardbeat.cards.drawing.colours import Colour
 from cardbeat.cards.drawing.layout import Shape, Text
 from cardbeat.cards.drawing.templates import lay_out
@@ -54,13 +60,21 @@ class Renderer:
             _paint_shape(canvas, shape)
         for text in layout.texts:
             _paint_text(canvas, text)
-        texts = (card.title, card.description, card.author, card.tag, card.domain)
+        texts = (
+            card.title,
+            card.description,
+            card.author,
+            card.tag,
+            card.domain,
+        )
         missing = sum(self._fonts.drawable(clean(text))[1] for text in texts)
         unshaped = sum(map(self._fonts.unshaped, texts))
         return Drawing(canvas.png(), missing + unshaped, unshaped)
 
 
-def renderer_version(package: "Traversable", accent: Colour | None = None) -> str:
+def renderer_version(
+    package: "Traversable", accent: Colour | None = None
+) -> str:
     """A name that changes with all that can change a drawing: code, data, accent, Pillow, Raqm.
 
     `package` is the folder of this package: on disk, or inside the zipapp.
@@ -85,7 +99,9 @@ def own_version(accent: Colour | None = None) -> str:
     return renderer_version(resources.files("cardbeat"), accent)
 
 
-def _files_below(folder: "Traversable", path: str) -> Iterator[tuple[str, "Traversable"]]:
+def _files_below(
+    folder: "Traversable", path: str
+) -> Iterator[tuple[str, "Traversable"]]:
     """Code and tables below a folder, by path, without the folders `build`, which draw nothing.
 
     Of the font files, which are 20 MB, only the list of their digests is among them.
@@ -103,17 +119,26 @@ def _paint_text(canvas: Canvas, text: Text) -> None:
     baseline = text.y + block.first_baseline_px
     for line in block.lines:
         spare = text.width - line.width_px
-        x = text.x + {"left": 0, "center": spare // 2, "right": spare}[text.align]
-        canvas.paint(line.ink, x, baseline + line.ink_y, text.colour, text.over)
+        x = (
+            text.x
+            + {"left": 0, "center": spare // 2, "right": spare}[text.align]
+        )
+        canvas.paint(
+            line.ink, x, baseline + line.ink_y, text.colour, text.over
+        )
         for emoji in line.emoji:
             _paint_emoji(canvas, text, emoji, x + emoji.x, baseline + emoji.y)
         baseline += block.line_height_px
 
 
-def _paint_emoji(canvas: Canvas, text: Text, emoji: Emoji, x: int, y: int) -> None:
+def _paint_emoji(
+    canvas: Canvas, text: Text, emoji: Emoji, x: int, y: int
+) -> None:
     """Paint an emoji. One that would not be seen is outlined or inked."""
     if needs_ink(emoji.drawn):
-        canvas.paint(emoji.picture.getchannel("A"), x, y, text.colour, text.over)
+        canvas.paint(
+            emoji.picture.getchannel("A"), x, y, text.colour, text.over
+        )
         return
     if needs_outline(emoji.drawn, text.colour):
         grown, edge = outlined(emoji.picture, text.block.size_px)
@@ -128,7 +153,9 @@ def _paint_shape(canvas: Canvas, shape: Shape) -> None:
 
 
 @lru_cache(8)
-def _coverage(width: int, height: int, radius: int, points: str) -> Image.Image:
+def _coverage(
+    width: int, height: int, radius: int, points: str
+) -> Image.Image:
     """The coverage of a `Shape`."""
     if not points:
         return rounded(width, height, radius)

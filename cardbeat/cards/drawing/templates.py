@@ -6,7 +6,16 @@ card is then mirrored.
 """
 
 from cardbeat.cards.drawing.colours import Colour
-from cardbeat.cards.drawing.layout import AXIS, HEIGHT, MARGIN, PANEL, RIGHT, Area, Layout, Shape
+from cardbeat.cards.drawing.layout import (
+    AXIS,
+    HEIGHT,
+    MARGIN,
+    PANEL,
+    RIGHT,
+    Area,
+    Layout,
+    Shape,
+)
 from cardbeat.cards.drawing.page import BOLD, Label, Page
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
@@ -64,7 +73,15 @@ def _blog(page: Page) -> None:
     width, height = TAIL
     avatar = Area(AVATAR_X, HEAD - AVATAR // 2, AVATAR, AVATAR, theme.mark)
     page.shapes += [
-        Shape(avatar.x, avatar.y, AVATAR, AVATAR, theme.mark, AVATAR // 2, over=ground),
+        Shape(
+            avatar.x,
+            avatar.y,
+            AVATAR,
+            AVATAR,
+            theme.mark,
+            AVATAR // 2,
+            over=ground,
+        ),
         Shape(
             PANEL.x - width,
             HEAD - height // 2,
@@ -78,7 +95,12 @@ def _blog(page: Page) -> None:
     page.avatar(avatar)
     labels = (
         Label(card.author, theme.ink, 700),
-        Label(card.domain, theme.muted if card.author else theme.ink, 500, is_domain=True),
+        Label(
+            card.domain,
+            theme.muted if card.author else theme.ink,
+            500,
+            is_domain=True,
+        ),
         Label(card.tag, theme.accent, BOLD),
     )
     area = Area(
@@ -89,7 +111,9 @@ def _blog(page: Page) -> None:
         theme.panel,
     )
     rows = page.rows(labels, area.width)
-    _below(page, area, page.add_rows(rows, area, HEAD, last_right=bool(card.tag)))
+    _below(
+        page, area, page.add_rows(rows, area, HEAD, last_right=bool(card.tag))
+    )
 
 
 def _article(page: Page) -> None:
@@ -102,9 +126,14 @@ def _article(page: Page) -> None:
         Shape(MARGIN, RULE, width, height, theme.mark),
     ]
     column = Area(MARGIN, RULE + height + 20, COLUMN, BOTTOM - RULE)
-    page.margin((Label(card.tag, theme.accent, BOLD), Label(card.author, theme.muted)), column)
+    page.margin(
+        (Label(card.tag, theme.accent, BOLD), Label(card.author, theme.muted)),
+        column,
+    )
     area = Area(AXIS, RULE + 16, RIGHT - AXIS, BOTTOM - RULE - 16)
-    rows = page.rows([Label(card.domain, theme.ink, BOLD, is_domain=True)], area.width)
+    rows = page.rows(
+        [Label(card.domain, theme.ink, BOLD, is_domain=True)], area.width
+    )
     _below(page, area, page.add_rows(rows, area, RULE + 40), spare_above=1)
 
 

@@ -154,16 +154,28 @@ class Connection(psycopg.Connection[NamedRow]):
         if not params:
             return super().execute(query, **options)
         text, names = in_its_own_sql(str(query))
-        values = [params[name] for name in names] if isinstance(params, Mapping) else params
+        values = (
+            [params[name] for name in names]
+            if isinstance(params, Mapping)
+            else params
+        )
         return super().execute(text, list(map(without_nul, values)), **options)
 
-    def wait(self, gen: Generator[Any, Any, T], *args: Any, **options: Any) -> T:
+    def wait(
+        self, gen: Generator[Any, Any, T], *args: Any, **options: Any
+    ) -> T:
         limited = _limited(gen, time.monotonic() + self.limit_seconds)
         return super().wait(limited, *args, **options)
 
-    def begin(self, lock_seconds: int = LOCK_SECONDS, idle_seconds: int = IDLE_SECONDS) -> float:
+    def begin(
+        self,
+        lock_seconds: int = LOCK_SECONDS,
+        idle_seconds: int = IDLE_SECONDS,
+    ) -> float:
         """Begin a transaction; returns the server's Unix time. 0 seconds are no limit."""
-        answers = self.execute(_BEGIN.format(lock=lock_seconds, idle=idle_seconds))
+        answers = self.execute(
+            _BEGIN.format(lock=lock_seconds, idle=idle_seconds)
+        )
         while answers.nextset():
             pass
         ((now, self.process),) = answers.fetchall()
@@ -185,7 +197,9 @@ class Connection(psycopg.Connection[NamedRow]):
         finally:
             self.limit_seconds = before
         if self._is_warned or done != "COMMIT":
-            raise Unconfirmed(f"a commit was answered by {done}, with a warning or undone")
+            raise Unconfirmed(
+                f"a commit was answered by {done}, with a warning or undone"
+            )
 
     def roll_back(self) -> None:
         """Undo the transaction. A server that can't be told does so when the connection ends."""
@@ -214,7 +228,11 @@ class Connection(psycopg.Connection[NamedRow]):
 
         An idle connection gets the server's last message, before its end, this way too.
         """
-        self._is_warned |= diagnostic.severity_nonlocalized in ("WARNING", "FATAL", "PANIC")
+        self._is_warned |= diagnostic.severity_nonlocalized in (
+            "WARNING",
+            "FATAL",
+            "PANIC",
+        )
 
     def is_idle(self) -> bool:
         """Whether the next statement can be sent, without asking the server."""
@@ -225,11 +243,17 @@ class Connection(psycopg.Connection[NamedRow]):
             self.pgconn.is_busy()
         except psycopg.Error:
             return False
-        return self.pgconn.transaction_status == TransactionStatus.IDLE and not self._is_warned
+        return (
+            self.pgconn.transaction_status == TransactionStatus.IDLE
+            and not self._is_warned
+        )
 
     def is_waiting(self) -> bool:
         """Whether a statement has no answer yet. An answer that has come is dropped."""
-        if self.closed or self.pgconn.transaction_status != TransactionStatus.ACTIVE:
+        if (
+            self.closed
+            or self.pgconn.transaction_status != TransactionStatus.ACTIVE
+        ):
             return False
         try:
             self.pgconn.consume_input()
@@ -268,7 +292,9 @@ def start_up_errors() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         found = " ".join(str(error).split())
-        raise StartupError(f"can't use the PostgreSQL database: {found}") from None
+        raise StartupError(
+            f"can't use the PostgreSQL database: {found}"
+        ) from None
 
 
 def parameters_of(url: str) -> dict[str, Any]:
@@ -282,7 +308,9 @@ def parameters_of(url: str) -> dict[str, Any]:
         ) from None
 
 
-def safely_told(error: Exception, parameters: dict[str, Any]) -> psycopg.OperationalError:
+def safely_told(
+    error: Exception, parameters: dict[str, Any]
+) -> psycopg.OperationalError:
     """An error of connecting, without the passwords in the parameters of a URL."""
     text = str(error)
     for name, value in parameters.items():
@@ -326,7 +354,9 @@ def without_nul(value: Any) -> Any:
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
-def _limited(steps: Generator[Any, Any, T], ends_at: float) -> Generator[Any, Any, T]:
+def _limited(
+    steps: Generator[Any, Any, T], ends_at: float
+) -> Generator[Any, Any, T]:
     """The driver's own steps while it waits. Raises `Overdue` after this monotonic time."""
     try:
         wanted = next(steps)

@@ -109,7 +109,9 @@ class PostgresqlDatabase(Database):
                 return self._transact(group)
             except Exception as error:
                 # A row that stays locked concerns one write, as an error of the work does.
-                if is_trouble(error) and not isinstance(error, LockNotAvailable):
+                if is_trouble(error) and not isinstance(
+                    error, LockNotAvailable
+                ):
                     raise
                 if len(group) == 1:
                     group[0].error = self._translated(error)
@@ -202,4 +204,6 @@ class PostgresqlDatabase(Database):
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, Unconfirmed):
             return MaybeDone()
-        return Unavailable("database_unavailable") if is_trouble(error) else error
+        return (
+            Unavailable("database_unavailable") if is_trouble(error) else error
+        )

@@ -29,14 +29,18 @@ _TAKE = (
     f" WHERE {_IS_FREE} RETURNING holder"
 )
 _LOOK = f"SELECT 1 FROM leases WHERE name = 'monitor' AND NOT ({_IS_FREE})"
-_CONFIRM = "UPDATE leases SET until = until WHERE name = 'monitor' AND holder = ?"
+_CONFIRM = (
+    "UPDATE leases SET until = until WHERE name = 'monitor' AND holder = ?"
+)
 _RELEASE = "UPDATE leases SET until = 0 WHERE name = 'monitor' AND holder = ?"
 
 
 class RowLease:
     """The `Lease` of a PostgreSQL database. One thread takes and releases it."""
 
-    def __init__(self, database: Database, monotonic: Clock = time.monotonic) -> None:
+    def __init__(
+        self, database: Database, monotonic: Clock = time.monotonic
+    ) -> None:
         self._database = database
         self._monotonic = monotonic
         self._holder = secrets.token_hex(16)
@@ -48,7 +52,11 @@ class RowLease:
         if now < self._renewed_at + RENEWAL_SECONDS:
             return True
         time_now = self._database.clock()
-        values = {"holder": self._holder, "now": time_now, "until": time_now + TERM_SECONDS}
+        values = {
+            "holder": self._holder,
+            "now": time_now,
+            "until": time_now + TERM_SECONDS,
+        }
         # A node without the lease writes nothing.
         with self._database.read() as connection:
             is_taken = connection.execute(_LOOK, values).fetchone()
@@ -56,7 +64,9 @@ class RowLease:
             lambda it: it.execute(_TAKE, values).fetchone() is not None
         )
         if not is_ours and self._renewed_at != -inf:
-            log.warning("another server sends alerts now: this one did not renew its lease in time")
+            log.warning(
+                "another server sends alerts now: this one did not renew its lease in time"
+            )
         self._renewed_at = now if is_ours else -inf
         return is_ours
 
@@ -71,4 +81,6 @@ class RowLease:
         self._renewed_at = -inf
         # If the database can't be written, the lease ends by itself.
         with suppress(Unavailable):
-            self._database.write(lambda it: it.execute(_RELEASE, (self._holder,)).rowcount)
+            self._database.write(
+                lambda it: it.execute(_RELEASE, (self._holder,)).rowcount
+            )

@@ -13,7 +13,12 @@ from cardbeat.database.postgresql.connection import (
 )
 from cardbeat.database.postgresql.schema import bring_up_to_date, is_served
 from cardbeat.database.schema import TABLES
-from cardbeat.database.sqlite.copies import copy_rows, described, nothing_restored, require_sound
+from cardbeat.database.sqlite.copies import (
+    copy_rows,
+    described,
+    nothing_restored,
+    require_sound,
+)
 from cardbeat.database.sqlite.file import opened
 from cardbeat.errors import StartupError
 from cardbeat.host.ownership import make_folder
@@ -26,7 +31,10 @@ LOCK_SECONDS = 5
 
 
 def restore(
-    url: str, folder: Path, source: Path, require_going: RequireGoing = always_going
+    url: str,
+    folder: Path,
+    source: Path,
+    require_going: RequireGoing = always_going,
 ) -> dict[str, Any]:
     """Bring all rows of a backup into an empty database, in one transaction.
 
@@ -48,20 +56,28 @@ def restore(
             with opened(beside / "copy") as rows:
                 _bring_in(connection, rows, require_going)
                 info = connection.info
-                return described(f"postgresql://{info.host}:{info.port}/{info.dbname}", rows)
+                return described(
+                    f"postgresql://{info.host}:{info.port}/{info.dbname}", rows
+                )
 
 
 def _bring_in(
-    connection: Connection, rows: sqlite3.Connection, require_going: RequireGoing
+    connection: Connection,
+    rows: sqlite3.Connection,
+    require_going: RequireGoing,
 ) -> None:
     tables = ", ".join(TABLES)
     with connection.long_transaction(LOCK_SECONDS, COMMIT_SECONDS):
         # Nobody else writes until the end.
         connection.execute(f"LOCK TABLE {tables}, leases IN EXCLUSIVE MODE")
         if is_served(connection):
-            raise StartupError("the database is in use, so stop all its servers first")
+            raise StartupError(
+                "the database is in use, so stop all its servers first"
+            )
         if connection.execute("SELECT 1 FROM keys LIMIT 1").fetchone():
-            raise StartupError("the database is not empty, so restore into another one")
+            raise StartupError(
+                "the database is not empty, so restore into another one"
+            )
         connection.execute("DELETE FROM monitor")
         connection.execute("DELETE FROM leases")
         for table in TABLES:
@@ -72,12 +88,20 @@ def _bring_in(
 
 
 def _copy_in(
-    connection: Connection, rows: sqlite3.Connection, table: str, require_going: RequireGoing
+    connection: Connection,
+    rows: sqlite3.Connection,
+    table: str,
+    require_going: RequireGoing,
 ) -> None:
     # SQLite does not name the columns that are computed from others.
-    columns = [row["name"] for row in rows.execute(f"PRAGMA table_info({table})")]
+    columns = [
+        row["name"] for row in rows.execute(f"PRAGMA table_info({table})")
+    ]
     names = ", ".join(columns)
-    with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copied:
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copied,
+    ):
         for row in rows.execute(f"SELECT {names} FROM {table} ORDER BY 1"):
             require_going()
             copied.write_row([without_nul(value) for value in row])

@@ -9,7 +9,13 @@ from typing import Any
 
 from cardbeat.clock import utc_text
 from cardbeat.database.database import Transaction
-from cardbeat.database.schema import OLDEST, VERSION, last_moment, require_known, script
+from cardbeat.database.schema import (
+    OLDEST,
+    VERSION,
+    last_moment,
+    require_known,
+    script,
+)
 from cardbeat.errors import StartupError
 
 LOCK = 0x43424541
@@ -19,16 +25,22 @@ LOCK = 0x43424541
 def description(connection: Transaction) -> str:
     """Of the tables. Raises `StartupError` as `version`."""
     schema = version(connection)
-    tables = f"schema {schema}" if schema else "no tables yet, serving makes them"
+    tables = (
+        f"schema {schema}" if schema else "no tables yet, serving makes them"
+    )
     return f"PostgreSQL is reached, {tables}"
 
 
 def version(connection: Transaction) -> int:
     """The version of the tables, 0 without any. Raises `StartupError` for one of no use."""
-    (table,) = connection.execute("SELECT to_regclass('cardbeat_schema')").fetchone()
+    (table,) = connection.execute(
+        "SELECT to_regclass('cardbeat_schema')"
+    ).fetchone()
     if table is None:
         return 0
-    (found,) = connection.execute("SELECT max(version) FROM cardbeat_schema").fetchone()
+    (found,) = connection.execute(
+        "SELECT max(version) FROM cardbeat_schema"
+    ).fetchone()
     if found is None:
         return 0
     require_known(found, "the database")
@@ -38,7 +50,9 @@ def version(connection: Transaction) -> int:
 def require_tables(connection: Transaction) -> None:
     """Raise `StartupError` if there are no tables yet."""
     if not version(connection):
-        raise StartupError("the database has no tables of cardbeat yet; serving makes them")
+        raise StartupError(
+            "the database has no tables of cardbeat yet; serving makes them"
+        )
 
 
 def is_served(connection: Transaction) -> bool:
@@ -51,9 +65,14 @@ def weaknesses(connection: Transaction) -> Iterator[tuple[bool, str]]:
     """The settings by which the server could lose what it has confirmed."""
     sql = "SELECT name, setting FROM pg_settings WHERE name LIKE '%sync%'"
     settings = dict(connection.execute(sql).fetchall())
-    (standbys,) = connection.execute("SELECT count(*) FROM pg_stat_replication").fetchone()
+    (standbys,) = connection.execute(
+        "SELECT count(*) FROM pg_stat_replication"
+    ).fetchone()
     if settings["fsync"] == "off":
-        yield True, "fsync is off, so a power cut can lose answered pings; set fsync = on"
+        yield (
+            True,
+            "fsync is off, so a power cut can lose answered pings; set fsync = on",
+        )
     if not settings["synchronous_standby_names"]:
         found = "no commit waits for a standby, so a failover can lose answered pings"
         yield False, f"{found}; name one in synchronous_standby_names"
@@ -90,7 +109,9 @@ def bring_up_to_date(connection: Any) -> None:
 
 def _run_scripts(connection: Any) -> None:
     # Before the version is asked for: it also lets the server look at its catalogue again.
-    connection.execute("CREATE TABLE IF NOT EXISTS cardbeat_schema (version BIGINT PRIMARY KEY)")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS cardbeat_schema (version BIGINT PRIMARY KEY)"
+    )
     found = version(connection)
     if 0 < found < VERSION:
         connection.execute("LOCK TABLE leases IN EXCLUSIVE MODE")
@@ -101,4 +122,6 @@ def _run_scripts(connection: Any) -> None:
             )
     for number in range(max(found + 1, OLDEST), VERSION + 1):
         connection.execute(script("postgresql", number))
-        connection.execute("INSERT INTO cardbeat_schema (version) VALUES (?)", (number,))
+        connection.execute(
+            "INSERT INTO cardbeat_schema (version) VALUES (?)", (number,)
+        )

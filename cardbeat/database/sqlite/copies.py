@@ -42,7 +42,13 @@ from cardbeat.errors import StartupError
 from cardbeat.files import read_text
 from cardbeat.host.ownership import create_private, prepare_folder
 from cardbeat.host.staging import staging_folder
-from cardbeat.host.system import RequireGoing, always_going, replace, sync_file, sync_folder
+from cardbeat.host.system import (
+    RequireGoing,
+    always_going,
+    replace,
+    sync_file,
+    sync_folder,
+)
 
 SECONDS, BYTES_A_SECOND = 300, 500_000
 """A copy may take these seconds, and one more for each so many bytes: 20 times the usual time."""
@@ -59,7 +65,9 @@ def make_database(path: Path, source: Path | None = None) -> None:
         sync_folder(path.parent)
 
 
-def back_up(folder: Path, target: Path, require_going: RequireGoing = always_going) -> None:
+def back_up(
+    folder: Path, target: Path, require_going: RequireGoing = always_going
+) -> None:
     """Copy the database of a data folder, in use or not, as of one moment, to a private file.
 
     Raises `StartupError` if `restore` would refuse the copy, if it can't be made, and for a target
@@ -69,7 +77,9 @@ def back_up(folder: Path, target: Path, require_going: RequireGoing = always_goi
     require_database(folder)
     source = folder / FILE_NAME
     place = Path(os.path.realpath(target))
-    is_own = place.parent == Path(os.path.realpath(folder)) and place.name in FILES
+    is_own = (
+        place.parent == Path(os.path.realpath(folder)) and place.name in FILES
+    )
     if is_own or (place.exists() and not place.is_file()):
         raise StartupError(f"no backup replaces {target}; choose another file")
     with start_up_errors(target):
@@ -77,7 +87,10 @@ def back_up(folder: Path, target: Path, require_going: RequireGoing = always_goi
             copy = beside / "copy"
             copy.touch(0o600)
             # SQLite can copy the tables with their rules only from a file that it may write.
-            with opened(source, "rw") as connection, limited(connection, source, require_going):
+            with (
+                opened(source, "rw") as connection,
+                limited(connection, source, require_going),
+            ):
                 require_ours(connection, source)
                 connection.execute("VACUUM INTO ?", (str(copy),))
             sync_file(copy)
@@ -87,7 +100,10 @@ def back_up(folder: Path, target: Path, require_going: RequireGoing = always_goi
 
 
 def restore(
-    folder: Path, source: Path, now: float, require_going: RequireGoing = always_going
+    folder: Path,
+    source: Path,
+    now: float,
+    require_going: RequireGoing = always_going,
 ) -> dict[str, Any]:
     """Make a copy of `source` the database of a data folder, and keep the old one.
 
@@ -108,9 +124,13 @@ def restore(
     require_no_link(place)
     prepare_folder(folder)
     with nothing_restored(folder), contextlib.ExitStack() as held:
-        in_use = f"the data folder {folder} is in use, so stop the server first"
+        in_use = (
+            f"the data folder {folder} is in use, so stop the server first"
+        )
         held.callback(os.close, locked(folder / SERVER_LOCK, 0, in_use))
-        held.callback(os.close, locked(folder / WRITER_LOCK, BUSY_SECONDS, in_use))
+        held.callback(
+            os.close, locked(folder / WRITER_LOCK, BUSY_SECONDS, in_use)
+        )
         copy = held.enter_context(staging_folder(folder)) / "copy"
         copy_rows(source, copy, require_going)
         with opened(copy) as connection:
@@ -131,7 +151,12 @@ def described(database: str, connection: Transaction) -> dict[str, Any]:
     counts = "(SELECT count(*) FROM keys) AS keys, (SELECT count(*) FROM checks) AS checks"
     found = dict(connection.execute(f"SELECT {counts}").fetchone())
     served_at = time_or_none(last_moment(connection) or None)
-    return {"database": database, "kept": None, **found, "last_served_at": served_at}
+    return {
+        "database": database,
+        "kept": None,
+        **found,
+        "last_served_at": served_at,
+    }
 
 
 @contextlib.contextmanager
@@ -141,7 +166,9 @@ def nothing_restored(folder: Path) -> Iterator[None]:
         with start_up_errors(folder):
             yield
     except StartupError as error:
-        raise StartupError(f"{str(error).partition('; ')[0]}; nothing was restored") from None
+        raise StartupError(
+            f"{str(error).partition('; ')[0]}; nothing was restored"
+        ) from None
 
 
 def _keep(place: Path, now: float) -> Path | None:
@@ -185,16 +212,27 @@ def require_sound(
     name = name or source
     with opened(source, mode) as connection:
         require_ours(connection, name)
-        with start_up_errors(name), limited(connection, source, require_going, seconds):
+        with (
+            start_up_errors(name),
+            limited(connection, source, require_going, seconds),
+        ):
             for (problem,) in connection.execute("PRAGMA integrity_check(1)"):
                 if problem != "ok":
-                    raise damaged(name, f"is damaged ({' '.join(problem.split())})")
-            for (table,) in connection.execute('SELECT "table" FROM pragma_foreign_key_check'):
-                raise damaged(name, f"has a row of {table} that refers to no row")
+                    raise damaged(
+                        name, f"is damaged ({' '.join(problem.split())})"
+                    )
+            for (table,) in connection.execute(
+                'SELECT "table" FROM pragma_foreign_key_check'
+            ):
+                raise damaged(
+                    name, f"has a row of {table} that refers to no row"
+                )
 
 
 def copy_rows(
-    source: Path | None, target: Path, require_going: RequireGoing = always_going
+    source: Path | None,
+    target: Path,
+    require_going: RequireGoing = always_going,
 ) -> None:
     """Make a file of the newest schema with all rows of `source`, as of one moment.
 
@@ -203,7 +241,10 @@ def copy_rows(
     `StartupError`, also when it takes too long, and what `require_going` raises.
     """
     os.close(create_private(target, target.parent.parent))
-    with start_up_errors(source or target), contextlib.closing(connect(target)) as copy:
+    with (
+        start_up_errors(source or target),
+        contextlib.closing(connect(target)) as copy,
+    ):
         _be_quick(copy)
         make_tables(copy)
         if source is not None:
@@ -221,7 +262,9 @@ def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
                 connection.backup(changed)
                 _be_quick(changed)
                 for number in range(version + 1, WHOLE):
-                    changed.executescript(f"BEGIN; {script('sqlite', number)}; COMMIT")
+                    changed.executescript(
+                        f"BEGIN; {script('sqlite', number)}; COMMIT"
+                    )
             source = old
     copy.create_function("host_of", 1, _host_of, deterministic=True)
     copy.execute("ATTACH ? AS old", (address_of(source, "ro"),))
@@ -235,7 +278,9 @@ def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
             # Without the columns that are computed from others.
             info = copy.execute(f"PRAGMA main.table_info({table})")
             names = ", ".join(row["name"] for row in info)
-            copy.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM old.{table}")
+            copy.execute(
+                f"INSERT INTO {table} ({names}) SELECT {names} FROM old.{table}"
+            )
     copy.execute("COMMIT")
     copy.execute("DETACH old")
 
@@ -267,7 +312,9 @@ def limited(
     def look() -> None:
         require_going()
         if time.monotonic() >= end:
-            raise StartupError(f"{source} could not be read within {seconds:.0f} s")
+            raise StartupError(
+                f"{source} could not be read within {seconds:.0f} s"
+            )
 
     look()
     # If the handler raises, the statement ends with SQLite's own error.

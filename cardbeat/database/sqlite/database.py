@@ -170,7 +170,9 @@ class SqliteDatabase(Database):
     def _only_writer(self) -> Iterator[None]:
         """Keep other processes from writing. Raises an error if one does not end."""
         if not take_lock(self._lock_file, BUSY_SECONDS):
-            raise sqlite3.OperationalError(f"another process holds {WRITER_LOCK}")
+            raise sqlite3.OperationalError(
+                f"another process holds {WRITER_LOCK}"
+            )
         try:
             yield
         finally:

@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 
-from cardbeat.database.schema import OLDEST, VERSION, WHOLE, last_moment, require_known, script
+from cardbeat.database.schema import (
+    OLDEST,
+    VERSION,
+    WHOLE,
+    last_moment,
+    require_known,
+    script,
+)
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership
 from cardbeat.host.system import LOCK_FLAGS, try_lock
@@ -20,7 +27,13 @@ SERVER_LOCK = "delivery.lock"
 """A server holds it as long as it runs, as those of earlier versions do."""
 WRITER_LOCK = "writer.lock"
 """Held during each write, also by commands that write while a server runs."""
-FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", WRITER_LOCK, SERVER_LOCK)
+FILES = (
+    FILE_NAME,
+    f"{FILE_NAME}-wal",
+    f"{FILE_NAME}-shm",
+    WRITER_LOCK,
+    SERVER_LOCK,
+)
 """The files of a data folder that a server must be able to use."""
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
@@ -123,7 +136,9 @@ def empty_wal(connection: sqlite3.Connection, seconds: float) -> bool:
     """Bring the -wal into the file and empty it; False if others read for so long."""
     connection.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
     try:
-        return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        return not connection.execute(
+            "PRAGMA wal_checkpoint(TRUNCATE)"
+        ).fetchone()[0]
     finally:
         connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}")
 
@@ -133,7 +148,10 @@ def make_one_file(path: Path) -> None:
 
     Raises `StartupError` if another program has it open.
     """
-    with start_up_errors(path), contextlib.closing(connect(path)) as connection:
+    with (
+        start_up_errors(path),
+        contextlib.closing(connect(path)) as connection,
+    ):
         if not empty_wal(connection, BUSY_SECONDS):
             raise StartupError(f"another program reads {path}; end it first")
         connection.execute("PRAGMA journal_mode = DELETE")
@@ -153,7 +171,9 @@ def require_database(folder: Path) -> None:
 def require_no_link(path: Path) -> None:
     """Raise `StartupError` where a link is in the place of a database: its -wal is elsewhere."""
     if path.is_symlink():
-        raise StartupError(f"{path} is a link; move the file here, or link the data folder instead")
+        raise StartupError(
+            f"{path} is a link; move the file here, or link the data folder instead"
+        )
 
 
 def require_ours(
@@ -177,14 +197,18 @@ def require_ours(
         wrong |= found - ours
     # Tables first.
     for kind, name, _ in sorted(wrong, reverse=True):
-        raise damaged(path, f"has the {kind} {name[:60]} not as cardbeat makes it")
+        raise damaged(
+            path, f"has the {kind} {name[:60]} not as cardbeat makes it"
+        )
 
 
 def version_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def make_tables(connection: sqlite3.Connection, version: int = VERSION) -> None:
+def make_tables(
+    connection: sqlite3.Connection, version: int = VERSION
+) -> None:
     """Make all tables of a version in an empty file."""
     first = version if version >= WHOLE else OLDEST
     for number in range(first, version + 1):
@@ -195,12 +219,16 @@ def make_tables(connection: sqlite3.Connection, version: int = VERSION) -> None:
 
 @cache
 def _ours(version: int) -> frozenset[tuple[str, str, tuple[str, ...]]]:
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+    with contextlib.closing(
+        sqlite3.connect(":memory:", isolation_level=None)
+    ) as made:
         make_tables(made, version)
         return _schema(made)
 
 
-def _schema(connection: sqlite3.Connection) -> frozenset[tuple[str, str, tuple[str, ...]]]:
+def _schema(
+    connection: sqlite3.Connection,
+) -> frozenset[tuple[str, str, tuple[str, ...]]]:
     """The kind and the name of each table, index, trigger and view, and the words of its statement.
 
     The spaces between them differ where a column was added later. What SQLite makes for a UNIQUE
@@ -210,11 +238,15 @@ def _schema(connection: sqlite3.Connection) -> frozenset[tuple[str, str, tuple[s
         "SELECT type, name, sql FROM sqlite_schema"
         " WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_stat%'"
     )
-    return frozenset((kind, name, tuple(_WORD.findall(sql))) for kind, name, sql in rows)
+    return frozenset(
+        (kind, name, tuple(_WORD.findall(sql))) for kind, name, sql in rows
+    )
 
 
 def damaged(path: Path, found: str = "is damaged") -> Damaged:
-    return Damaged(f"{path} {found}; restore a backup, or do as docs/backup.md says")
+    return Damaged(
+        f"{path} {found}; restore a backup, or do as docs/backup.md says"
+    )
 
 
 @contextlib.contextmanager
@@ -278,7 +310,9 @@ class FileLease:
 
     def __init__(self, folder: Path) -> None:
         """Raises `StartupError` if another server uses the folder."""
-        refusal = f"another server uses the data folder {folder}; stop it first"
+        refusal = (
+            f"another server uses the data folder {folder}; stop it first"
+        )
         self._descriptor = locked(folder / SERVER_LOCK, 0, refusal)
         self._is_held = True
 

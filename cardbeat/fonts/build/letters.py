@@ -6,7 +6,11 @@ from typing import Any
 
 from fontTools.varLib.instancer import instantiateVariableFont
 
-from cardbeat.fonts.build.anchors import anchor_like, marks_in_every_script, write_anchors
+from cardbeat.fonts.build.anchors import (
+    anchor_like,
+    marks_in_every_script,
+    write_anchors,
+)
 from cardbeat.fonts.build.packages import Packages
 from cardbeat.fonts.build.subsets import BuiltSubset, write
 

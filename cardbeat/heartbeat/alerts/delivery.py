@@ -21,7 +21,13 @@ from cardbeat.database import Transaction
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.alerts.limits import SENDERS, Limits, Postponed, Run
 from cardbeat.heartbeat.alerts.message import Outcome, signed_headers
-from cardbeat.heartbeat.alerts.outbox import Due, Message, Outbox, Queue, Result
+from cardbeat.heartbeat.alerts.outbox import (
+    Due,
+    Message,
+    Outbox,
+    Queue,
+    Result,
+)
 from cardbeat.heartbeat.alerts.retries import verdict
 from cardbeat.jobs.background import has_ended, start_thread
 
@@ -57,7 +63,9 @@ TROUBLE_SECONDS = 5.0
 ABANDONED_SECONDS = 0.25
 """Time for the thread to end after a stop that did not wait for all posts."""
 
-_BROKEN = Outcome(error="The alert could not be sent; the server's log says why.")
+_BROKEN = Outcome(
+    error="The alert could not be sent; the server's log says why."
+)
 
 
 class Delivery:
@@ -109,7 +117,9 @@ class Delivery:
         self._taken: set[tuple[str, bool]] = set()
         """`Due.line` of alerts that are in a run, or whose result is not stored yet."""
         self._results: deque[Result] = deque()
-        self._thread = threading.Thread(target=self._deliver, name="alerts", daemon=True)
+        self._thread = threading.Thread(
+            target=self._deliver, name="alerts", daemon=True
+        )
 
     def start(self) -> None:
         """Begin to deliver. Raises `StartupError` if the lease can't be used or without threads."""
@@ -172,9 +182,17 @@ class Delivery:
         """Pause, and then wait until there is something to do. False at the end of delivery."""
         with self._changed:
             self._changed.wait_for(self._has_ended, self._pause_seconds)
-            look_at = min(self._look_at, *(run.late_at for run in self._running), math.inf)
-            seconds = min(self._poll_seconds, max(0.0, look_at - self._monotonic()))
-            self._changed.wait_for(lambda: self._has_news or self._has_ended(), seconds)
+            look_at = min(
+                self._look_at,
+                *(run.late_at for run in self._running),
+                math.inf,
+            )
+            seconds = min(
+                self._poll_seconds, max(0.0, look_at - self._monotonic())
+            )
+            self._changed.wait_for(
+                lambda: self._has_news or self._has_ended(), seconds
+            )
             self._has_news = False
             return not self._has_ended()
 
@@ -202,7 +220,9 @@ class Delivery:
         while self._results:
             results = list(islice(self._results, RESULTS))
             stored = self._outbox.store(results, int(self._clock()))
-            self._totals.update(RETRIED.get(one.state, one.state) for one in stored)
+            self._totals.update(
+                RETRIED.get(one.state, one.state) for one in stored
+            )
             # Only now: until then no other post of these alerts may begin.
             with self._changed:
                 for result in results:
@@ -223,8 +243,14 @@ class Delivery:
             due = [queue for queue, due_at in found.items() if due_at <= now]
             seconds = min(found.values(), default=math.inf) - now
             # Some of what is due may not begin yet.
-            self._look_at = self._monotonic() + (BLOCKED_SECONDS if due else seconds)
-            queues = deque(sorted(due, key=lambda queue: self._turns.get(queue, -math.inf)))
+            self._look_at = self._monotonic() + (
+                BLOCKED_SECONDS if due else seconds
+            )
+            queues = deque(
+                sorted(
+                    due, key=lambda queue: self._turns.get(queue, -math.inf)
+                )
+            )
             candidates: dict[Queue, dict[str, list[Due]]] = {}
             # From here: also a look that took longer lets posts begin.
             ends_at = time.monotonic() + PICK_SECONDS
@@ -234,9 +260,13 @@ class Delivery:
                     queues.append(queue)
         if queues:
             self._look_at = -math.inf
-        self._pause_seconds = max(PAUSE_SECONDS, SCANS * scan_seconds, time.monotonic() - began)
+        self._pause_seconds = max(
+            PAUSE_SECONDS, SCANS * scan_seconds, time.monotonic() - began
+        )
 
-    def _candidates(self, connection: Transaction, queue: Queue, now: int) -> dict[str, list[Due]]:
+    def _candidates(
+        self, connection: Transaction, queue: Queue, now: int
+    ) -> dict[str, list[Due]]:
         """Due alerts of a queue that may be posted, by host, the oldest first.
 
         Those for hosts that were silent are among them only if there are no others.
@@ -248,7 +278,9 @@ class Delivery:
         found: dict[str, list[Due]] = {}
         limits = least_attempts, CANDIDATES + len(taken)
         for excluded in (full + silent, full):
-            for one in self._outbox.due(connection, queue, now, excluded, dry, *limits):
+            for one in self._outbox.due(
+                connection, queue, now, excluded, dry, *limits
+            ):
                 # Nor what waits behind such an alert: a deleted reminder may still be posted.
                 if one.line not in taken:
                     found.setdefault(one.receiver, []).append(one)
@@ -280,7 +312,9 @@ class Delivery:
 
     def _begin(self, run: Run) -> None:
         if self._senders <= len(self._running):
-            threading.Thread(target=self._send_all, name="sender", daemon=True).start()
+            threading.Thread(
+                target=self._send_all, name="sender", daemon=True
+            ).start()
             self._senders += 1
         self._limits.begin(run)
         self._running.add(run)
@@ -296,7 +330,9 @@ class Delivery:
     def _send_all(self) -> None:
         while True:
             with self._has_work:
-                self._has_work.wait_for(lambda: self._waiting or self._stopping)
+                self._has_work.wait_for(
+                    lambda: self._waiting or self._stopping
+                )
                 if not self._waiting:
                     return
                 run = self._waiting.popleft()
@@ -305,7 +341,9 @@ class Delivery:
             except Exception as error:
                 _log_trouble(error)
                 with self._has_work:
-                    self._has_work.wait_for(lambda: self._stopping, self._trouble_seconds)
+                    self._has_work.wait_for(
+                        lambda: self._stopping, self._trouble_seconds
+                    )
             with self._changed:
                 self._limits.end(run)
                 self._running.discard(run)
@@ -315,7 +353,9 @@ class Delivery:
     def _send(self, run: Run) -> None:
         """Post the alerts of a run until one fails. Raises `Unavailable`."""
         ends_at = self._monotonic() + RUN_SECONDS
-        for message in self._outbox.messages(run.seqs, run.host, int(self._clock())):
+        for message in self._outbox.messages(
+            run.seqs, run.host, int(self._clock())
+        ):
             if self._stopping or not self._lease.held():
                 return
             run.is_first = not message.alert["attempts"]
@@ -351,14 +391,23 @@ class Delivery:
             # Without the error's words: they may hold the URL, which may be a secret.
             where = "".join(traceback.format_tb(error.__traceback__))
             kind = type(error).__name__
-            log.error("alert %s could not be sent: %s\n%s", message.alert["id"], kind, where)
+            log.error(
+                "alert %s could not be sent: %s\n%s",
+                message.alert["id"],
+                kind,
+                where,
+            )
             return _BROKEN
 
 
-def judged(message: Message, outcome: Outcome, now: float, luck: float) -> Result:
+def judged(
+    message: Message, outcome: Outcome, now: float, luck: float
+) -> Result:
     """The result of an attempt that ends at this Unix time; `luck` from 0 to 1 sets the jitter."""
     alert = message.alert
-    told = verdict(outcome, alert["attempts"] + 1, now, alert["created_at"], luck)
+    told = verdict(
+        outcome, alert["attempts"] + 1, now, alert["created_at"], luck
+    )
     result = Result(message, outcome.status, outcome.error, told.state)
     if told.wait_seconds is None:
         return result

@@ -46,7 +46,9 @@ class Postponed(Exception):
 class Run:
     """Alerts of one queue for one host, posted one after another by one sender."""
 
-    def __init__(self, limits: "Limits", queue: Queue, host: str, due: Sequence[Due]) -> None:
+    def __init__(
+        self, limits: "Limits", queue: Queue, host: str, due: Sequence[Due]
+    ) -> None:
         self.queue = queue
         self.host = host
         self.seqs = [one.seq for one in due]
@@ -75,7 +77,10 @@ class Run:
 
     def end_if_late(self) -> None:
         """Shut the connection down if its time is over: this ends every wait for the receiver."""
-        if self._connection is not None and self._limits.monotonic() >= self.late_at:
+        if (
+            self._connection is not None
+            and self._limits.monotonic() >= self.late_at
+        ):
             self.is_late = True
             self.late_at = math.inf
             # The receiver may have closed it.
@@ -125,7 +130,10 @@ class Limits:
         So one key alone gets half of them, and a further key finds one free. Example: of the 96 for
         new checks 28 keys have 3 each, and 12 are free.
         """
-        if self._running[f"key {queue.key_id}"] >= self._senders - self._running["all"]:
+        if (
+            self._running[f"key {queue.key_id}"]
+            >= self._senders - self._running["all"]
+        ):
             return False
         if not queue.is_new:
             return True
@@ -142,7 +150,8 @@ class Limits:
             most = EACH - 1 if host in self._answered else 1
         return (
             self._running[f"host {host}"] >= most
-            or self.monotonic() < self._rests[queue.key_id].get(host, -math.inf)
+            or self.monotonic()
+            < self._rests[queue.key_id].get(host, -math.inf)
             or self._is_crowded(queue, self._refused[queue.key_id].get(host))
         )
 
@@ -154,15 +163,25 @@ class Limits:
         """
         silent = [*self._rests[queue.key_id]]
         refused = self._refused[queue.key_id]
-        hosts = {name[len("host ") :] for name in self._running if name.startswith("host ")}
+        hosts = {
+            name[len("host ") :]
+            for name in self._running
+            if name.startswith("host ")
+        }
         hosts.update(silent, refused)
         full = [host for host in hosts if self.is_full(queue, host)]
-        dry = [host for host, address in refused.items() if self._is_dry(queue, address)]
+        dry = [
+            host
+            for host, address in refused.items()
+            if self._is_dry(queue, address)
+        ]
         return full, silent, dry
 
     def has_first_posts(self, queue: Queue) -> bool:
         """Whether the key may begin one more alert in this hour."""
-        return self._first_posts.taken(f"key {queue.key_id}") < self._first_posts_of(queue)
+        return self._first_posts.taken(
+            f"key {queue.key_id}"
+        ) < self._first_posts_of(queue)
 
     def begin(self, run: Run) -> None:
         """Count a run, also at the address that could not be entered last."""
@@ -181,7 +200,9 @@ class Limits:
         run.address = None
         is_refused = self._is_crowded(run.queue, address)
         if run.is_first and not is_refused:
-            is_refused = self._is_dry(run.queue, address) or not self._take_first_post(run, address)
+            is_refused = self._is_dry(
+                run.queue, address
+            ) or not self._take_first_post(run, address)
         if not is_refused:
             run.address = address
         elif address is not None:
@@ -206,7 +227,9 @@ class Limits:
         if self._first_posts.take(f"key {run.queue.key_id}", most):
             return False
         if address is not None and self._is_counted(run.queue):
-            self._first_posts.take(f"address {address}", FIRST_POSTS_TO_ADDRESS)
+            self._first_posts.take(
+                f"address {address}", FIRST_POSTS_TO_ADDRESS
+            )
         run.is_first = False
         return True
 
@@ -224,7 +247,11 @@ class Limits:
     def _first_posts_of(self, queue: Queue) -> float:
         """The first posts of its key in an hour; infinite for a key without limits."""
         most_checks = self._tiers.get(queue.tier, FREE).max_checks
-        return math.inf if most_checks is None else max(FIRST_POSTS, 2 * most_checks)
+        return (
+            math.inf
+            if most_checks is None
+            else max(FIRST_POSTS, 2 * most_checks)
+        )
 
     def _add(self, run: Run, number: int) -> None:
         names = ["all", f"key {run.queue.key_id}", f"host {run.host}"]
@@ -275,7 +302,9 @@ class HourlyLimit:
         return (ends_at, taken) if now < ends_at else (now + HOUR_SECONDS, 0)
 
 
-def _keep(known: defaultdict[str, dict[str, Any]], run: Run, value: object) -> None:
+def _keep(
+    known: defaultdict[str, dict[str, Any]], run: Run, value: object
+) -> None:
     """Keep a value of a key's host. Where too many are known, all are forgotten."""
     if len(known) > REMEMBERED:
         known.clear()

@@ -54,7 +54,9 @@ class Facts(NamedTuple):
     overdue_seconds: int
 
 
-def body_of(told: Facts, check: Check, url: str, zone: tzinfo | None = None) -> bytes:
+def body_of(
+    told: Facts, check: Check, url: str, zone: tzinfo | None = None
+) -> bytes:
     """The JSON body of an alert; some receivers get another form (`receivers`). Most show `text`.
 
     `check` has the state that the alert tells. `url` leads to it; the sentence ends with it. Times
@@ -75,7 +77,9 @@ def body_of(told: Facts, check: Check, url: str, zone: tzinfo | None = None) -> 
     body = {
         "type": told.type,
         # ISO 8601, as Standard Webhooks asks.
-        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(told.created_at)),
+        "timestamp": time.strftime(
+            "%Y-%m-%dT%H:%M:%SZ", time.gmtime(told.created_at)
+        ),
         "data": data,
         "text": text,
         "content": text,
@@ -83,7 +87,9 @@ def body_of(told: Facts, check: Check, url: str, zone: tzinfo | None = None) -> 
     return to_json(body).encode()
 
 
-def signed_headers(alert_id: str, timestamp: int, body: bytes, *secrets: str) -> dict[str, str]:
+def signed_headers(
+    alert_id: str, timestamp: int, body: bytes, *secrets: str
+) -> dict[str, str]:
     """The headers of an attempt at the Unix second `timestamp`. Each secret is `whsec_` and base64.
 
     One signature for each secret, separated by spaces: receivers accept either while a secret is
@@ -109,7 +115,10 @@ def shown_name(name: str) -> str:
     # Mentions such as <!channel> and @everyone, and Markdown links, become harmless.
     name = name.replace("<", "\u2039").replace(">", "\u203a")
     name = name.replace("@", "@\u200b").replace("](", "]\u200b(")
-    if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in name):
+    if any(
+        unicodedata.bidirectional(character) in ("R", "AL", "AN")
+        for character in name
+    ):
         # Outside an isolate such letters would reorder the sentence.
         return f"\u2068{name}\u2069"
     return name
@@ -124,14 +133,22 @@ def _sentence(told: Facts, check: Check, zone: tzinfo | None) -> str:
         # The last ping is the one that ended the outage.
         ended_at = check.last_ping_at or told.created_at
         began = minute_text(ended_at - told.overdue_seconds, zone)
-        since = "the job failed at" if told.reason == "failed" else "overdue since"
-        after = f" after {lasted}: {since} {began}" if told.overdue_seconds else ""
+        since = (
+            "the job failed at" if told.reason == "failed" else "overdue since"
+        )
+        after = (
+            f" after {lasted}: {since} {began}" if told.overdue_seconds else ""
+        )
         expected = minute_text(check.deadline_at, zone)
-        return f"{name} has recovered{after}; next ping expected by {expected}."
+        return (
+            f"{name} has recovered{after}; next ping expected by {expected}."
+        )
     last = "no ping yet"
     if check.last_ping_at is not None:
         last = f"last ping {minute_text(check.last_ping_at, zone)}"
-    still = f"still overdue, for {lasted}" if told.type == REMINDER else "overdue"
+    still = (
+        f"still overdue, for {lasted}" if told.type == REMINDER else "overdue"
+    )
     return f"{name} is {still}: {_cause(told, check, zone)}; {last}."
 
 
@@ -142,14 +159,20 @@ def _cause(told: Facts, check: Check, zone: tzinfo | None) -> str:
     if told.type == REMINDER:
         # A snooze or a change during the outage has moved the deadline of the check.
         return f"late since {minute_text(told.created_at - told.late_seconds, zone)}"
-    late = f"{_duration(told.late_seconds)} late" if told.late_seconds else "late"
+    late = (
+        f"{_duration(told.late_seconds)} late" if told.late_seconds else "late"
+    )
     return f"{late} since {minute_text(check.deadline_at, zone)}"
 
 
 def _duration(seconds: int) -> str:
     """In words, rounded down: `53 seconds`, `1 minute`, `2 hours 14 minutes`, `3 days 1 hour`."""
     minutes = seconds // 60
-    units = {"day": minutes // 1440, "hour": minutes // 60 % 24, "minute": minutes % 60}
+    units = {
+        "day": minutes // 1440,
+        "hour": minutes // 60 % 24,
+        "minute": minutes % 60,
+    }
     said = [_number(number, unit) for unit, number in units.items() if number]
     return " ".join(said[:2]) or _number(seconds, "second")
 

@@ -19,7 +19,13 @@ from typing import Any, NamedTuple
 from cardbeat.clock import time_or_none, utc_text
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.files import read_text
-from cardbeat.heartbeat.alerts.message import OVERDUE, RECOVERED, TEST, Facts, body_of
+from cardbeat.heartbeat.alerts.message import (
+    OVERDUE,
+    RECOVERED,
+    TEST,
+    Facts,
+    body_of,
+)
 from cardbeat.heartbeat.alerts.recording import marks
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.outages import GIVEN_UP, note, subject_of
@@ -77,7 +83,9 @@ class Outbox:
     `base_url` is where people reach the dashboard; `zone` is that of the sentences' times.
     """
 
-    def __init__(self, database: Database, base_url: str, zone: tzinfo | None = None) -> None:
+    def __init__(
+        self, database: Database, base_url: str, zone: tzinfo | None = None
+    ) -> None:
         self.database = database
         self._base_url = base_url
         self._zone = zone
@@ -88,7 +96,11 @@ class Outbox:
         """All queues, and since or from when the first alert of each is due. 4 µs for each key."""
         rows = connection.execute(self._queues)
         # Without a tier: the key is revoked.
-        return {Queue(key_id, bool(is_new), tier): at for key_id, is_new, at, tier in rows if tier}
+        return {
+            Queue(key_id, bool(is_new), tier): at
+            for key_id, is_new, at, tier in rows
+            if tier
+        }
 
     def due(  # noqa: PLR0917
         self,
@@ -114,11 +126,24 @@ class Outbox:
             f" AND next_attempt_at <= ? AND receiver NOT IN ({marks(full)}) AND attempts >= ?"
             f" AND (attempts > 0 OR receiver NOT IN ({marks(dry)}))"
             " ORDER BY next_attempt_at LIMIT ?",
-            (int(queue.is_new), queue.key_id, now, *full, least_attempts, *dry, limit),
+            (
+                int(queue.is_new),
+                queue.key_id,
+                now,
+                *full,
+                least_attempts,
+                *dry,
+                limit,
+            ),
         )
-        return [Due(seq, host, (check_id, is_test)) for seq, host, check_id, is_test in rows]
+        return [
+            Due(seq, host, (check_id, is_test))
+            for seq, host, check_id, is_test in rows
+        ]
 
-    def messages(self, seqs: Sequence[int], receiver: str, now: int) -> list[Message]:
+    def messages(
+        self, seqs: Sequence[int], receiver: str, now: int
+    ) -> list[Message]:
         """What attempts at these alerts need, in this order.
 
         Without those that are not due any more, and those that go to another host by now.
@@ -134,7 +159,12 @@ class Outbox:
             alert = alerts.get(seq)
             check = alert and checks.get(alert["check_id"])
             key = check and keys.get(check["api_key_id"])
-            if alert and check and key and _may_be_posted(alert, check, key, receiver, now):
+            if (
+                alert
+                and check
+                and key
+                and _may_be_posted(alert, check, key, receiver, now)
+            ):
                 found.append(self._message(alert, check, key, now))
         return found
 
@@ -155,20 +185,27 @@ class Outbox:
         body = body_of(told, shown, link, self._zone)
         subject = subject_of(check.id, key["prefix"])
         line = (check.id, alert["outage"] is None)
-        return Message(alert, line, subject, row["webhook_url"], body, tuple(secrets))
+        return Message(
+            alert, line, subject, row["webhook_url"], body, tuple(secrets)
+        )
 
     def store(self, results: Sequence[Result], now: int) -> list[Result]:
         """Store the results of up to 200 attempts; those that count. Raises `Unavailable`."""
 
         def store(transaction: Transaction) -> list[Result]:
             # So no change of a check comes between what is read and what is written.
-            check_ids = list({result.message.alert["check_id"] for result in results})
+            check_ids = list(
+                {result.message.alert["check_id"] for result in results}
+            )
             sql = f"SELECT seq FROM checks WHERE id IN ({marks(check_ids)}) ORDER BY seq"
             self.database.lock(transaction, sql, check_ids)
             return _store(transaction, results, now)
 
         stored = self.database.write(store)
-        note(GIVEN_UP, [one.message.subject for one in stored if one.state == "failed"])
+        note(
+            GIVEN_UP,
+            [one.message.subject for one in stored if one.state == "failed"],
+        )
         return stored
 
     def repair(self, now: int) -> None:
@@ -189,7 +226,9 @@ class Outbox:
                 f"UPDATE alerts SET next_attempt_at = ? WHERE seq IN ({marks(seqs)})"
                 " AND state = 'pending' AND next_attempt_at IS NULL"
             )
-            self.database.write(lambda transaction: transaction.execute(sql, (now, *seqs)))
+            self.database.write(
+                lambda transaction: transaction.execute(sql, (now, *seqs))
+            )
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """The newest alerts of a check, as `GET /checks/{id}/alerts` has them, at most `KEPT`."""
@@ -206,7 +245,10 @@ class Outbox:
             at = row["next_attempt_at"]
             if row["state"] == "pending":
                 at = due_at.setdefault(row["type"] == TEST, at)
-            times = {"created_at": utc_text(row["created_at"]), "next_attempt_at": time_or_none(at)}
+            times = {
+                "created_at": utc_text(row["created_at"]),
+                "next_attempt_at": time_or_none(at),
+            }
             shown.append(dict(row) | times)
         return shown[::-1]
 
@@ -224,18 +266,28 @@ def _rows_by(
     if not values:
         return {}
     sql = f"SELECT * FROM {table} WHERE {name} IN ({marks(values)})"
-    return {row[name]: row for row in connection.execute(sql, values).fetchall()}
+    return {
+        row[name]: row for row in connection.execute(sql, values).fetchall()
+    }
 
 
-def _may_be_posted(alert: Row, check: Row, key: Row, receiver: str, now: int) -> bool:
+def _may_be_posted(
+    alert: Row, check: Row, key: Row, receiver: str, now: int
+) -> bool:
     """Whether an alert is still due, and still for this host."""
     due_at = alert["next_attempt_at"]
-    is_due = alert["state"] == "pending" and due_at is not None and due_at <= now
-    has_receiver = check["webhook_url"] is not None and alert["receiver"] == receiver
+    is_due = (
+        alert["state"] == "pending" and due_at is not None and due_at <= now
+    )
+    has_receiver = (
+        check["webhook_url"] is not None and alert["receiver"] == receiver
+    )
     return is_due and has_receiver and key["revoked_at"] is None
 
 
-def _store(transaction: Transaction, results: Sequence[Result], now: int) -> list[Result]:
+def _store(
+    transaction: Transaction, results: Sequence[Result], now: int
+) -> list[Result]:
     """Store results of checks whose rows are locked; those that count, as they are stored.
 
     1. A result counts only for the attempt that it is of. One that failed at a URL which the check
@@ -244,8 +296,12 @@ def _store(transaction: Transaction, results: Sequence[Result], now: int) -> lis
     retry be tried. 4. Finished alerts beyond `KEPT` go.
     """
     read = [result.message.alert for result in results]
-    checks = _rows_by(transaction, "checks", "id", {alert["check_id"] for alert in read})
-    alerts = _rows_by(transaction, "alerts", "seq", [alert["seq"] for alert in read])
+    checks = _rows_by(
+        transaction, "checks", "id", {alert["check_id"] for alert in read}
+    )
+    alerts = _rows_by(
+        transaction, "alerts", "seq", [alert["seq"] for alert in read]
+    )
     stored = []
     delivery = {}
     for result in results:
@@ -256,7 +312,9 @@ def _store(transaction: Transaction, results: Sequence[Result], now: int) -> lis
         check = checks[alert["check_id"]]
         stored.append(_as_stored(result, alert, check))
         if check["webhook_url"] == result.message.webhook_url:
-            delivery[check["id"]] = "ok" if result.state == "delivered" else "failing"
+            delivery[check["id"]] = (
+                "ok" if result.state == "delivered" else "failing"
+            )
     if stored:
         _store_results(transaction, stored)
         for told, is_new in (("ok", 0), ("failing", 1)):
@@ -266,26 +324,36 @@ def _store(transaction: Transaction, results: Sequence[Result], now: int) -> lis
                 if last == told and checks[check_id]["delivery"] != told
             ]
             if changed:
-                among = f"({marks(changed)})"
-                sql = f"UPDATE checks SET delivery = ? WHERE id IN {among}"
-                transaction.execute(sql, (told, *changed))
-                sql = (
-                    f"UPDATE alerts SET is_new = ? WHERE state = 'pending' AND check_id IN {among}"
+                among = marks(changed)
+                transaction.execute(
+                    f"UPDATE checks SET delivery = ? WHERE id IN ({among})",
+                    (told, *changed),
                 )
-                transaction.execute(sql, (is_new, *changed))
+                transaction.execute(
+                    "UPDATE alerts SET is_new = ? WHERE state = 'pending'"
+                    f" AND check_id IN ({among})",
+                    (is_new, *changed),
+                )
         _go_on(transaction, stored, alerts, now)
     return stored
 
 
 def _as_stored(result: Result, alert: Row, check: Row) -> Result:
     """The result, without effect on state and time if it failed at a URL that is gone."""
-    if result.state == "delivered" or check["webhook_url"] == result.message.webhook_url:
+    if (
+        result.state == "delivered"
+        or check["webhook_url"] == result.message.webhook_url
+    ):
         return result
     due_at = alert["next_attempt_at"]
-    return result._replace(state="pending", next_attempt_at=due_at, asked_until=None)
+    return result._replace(
+        state="pending", next_attempt_at=due_at, asked_until=None
+    )
 
 
-def _store_results(transaction: Transaction, results: Sequence[Result]) -> None:
+def _store_results(
+    transaction: Transaction, results: Sequence[Result]
+) -> None:
     types = "BIGINT BIGINT TEXT TEXT BIGINT BIGINT".split()
     casts = [f"CAST(? AS {one})" for one in types]
     row = f"({', '.join(casts)})"
@@ -304,7 +372,10 @@ def _store_results(transaction: Transaction, results: Sequence[Result]) -> None:
 
 
 def _go_on(
-    transaction: Transaction, results: Sequence[Result], alerts: dict[Any, Row], now: int
+    transaction: Transaction,
+    results: Sequence[Result],
+    alerts: dict[Any, Row],
+    now: int,
 ) -> None:
     """Make due what waits behind finished alerts, and delete the oldest finished ones.
 
@@ -335,7 +406,9 @@ def _go_on(
     due = []
     for first in firsts:
         is_outage = first["outage"] is not None
-        waits_for_retry = first["attempts"] and is_outage and first["check_id"] in tested
+        waits_for_retry = (
+            first["attempts"] and is_outage and first["check_id"] in tested
+        )
         if first["next_attempt_at"] is None or waits_for_retry:
             due.append(first["seq"])
         if is_outage and untold[first["check_id"]]:

@@ -62,7 +62,9 @@ class Sender(urllib.request.AbstractHTTPHandler):
     addresses apply. `trust` makes a TLS context, by default with the host's trusted certificates.
     """
 
-    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
+    http_request = https_request = (
+        urllib.request.AbstractHTTPHandler.do_request_
+    )
 
     def __init__(
         self,
@@ -83,7 +85,9 @@ class Sender(urllib.request.AbstractHTTPHandler):
         if self._proxy:
             self._opener.add_handler(_Proxy(self._proxy))
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, run: Run) -> Outcome:
+    def post(
+        self, url: str, headers: Mapping[str, str], body: bytes, run: Run
+    ) -> Outcome:
         """Make one attempt. Failures are returned as an outcome.
 
         Raises `Postponed` if no address may be entered now.
@@ -110,7 +114,10 @@ class Sender(urllib.request.AbstractHTTPHandler):
         if 200 <= status < 300:
             return Outcome(status)
         who = "receiver"
-        if self._proxy and status == http.HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        if (
+            self._proxy
+            and status == http.HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+        ):
             who = "proxy of this server"
         hint = "; redirects are not followed" if 300 <= status < 400 else ""
         error = f"The {who} answered {status}{hint}."
@@ -123,12 +130,19 @@ class Sender(urllib.request.AbstractHTTPHandler):
         return self._begin(_TlsConnection, request, context=self._tls())
 
     def _begin(
-        self, kind: Callable[..., "_Connection"], request: _Request, **options: Any
+        self,
+        kind: Callable[..., "_Connection"],
+        request: _Request,
+        **options: Any,
     ) -> http.client.HTTPResponse:
         connect = functools.partial(self._connect, request.run)
-        return self.do_open(functools.partial(kind, connect=connect), request, **options)
+        return self.do_open(
+            functools.partial(kind, connect=connect), request, **options
+        )
 
-    def _connect(self, run: Run, place: tuple[str, int], *_: object) -> socket.socket:
+    def _connect(
+        self, run: Run, place: tuple[str, int], *_: object
+    ) -> socket.socket:
         """A connection to the proxy, or to a vetted address: the first that accepts it."""
         ends_at = time.monotonic() + POST_SECONDS
         addresses = self._addresses(place[0])
@@ -142,7 +156,9 @@ class Sender(urllib.request.AbstractHTTPHandler):
             left = max(0.1, ends_at - time.monotonic())
             try:
                 seconds = left / (len(addresses) - tried)
-                connection = socket.create_connection((str(address), place[1]), seconds)
+                connection = socket.create_connection(
+                    (str(address), place[1]), seconds
+                )
                 connection.settimeout(POST_SECONDS)
                 run.connected(connection)
                 return connection
@@ -167,7 +183,9 @@ class Sender(urllib.request.AbstractHTTPHandler):
             return tried
         if not addresses and self._allow_private:
             raise BadTarget(_NO_ADDRESS)
-        is_allowed = all(allowed(address, self._allow_private) for address in addresses)
+        is_allowed = all(
+            allowed(address, self._allow_private) for address in addresses
+        )
         if not addresses or not is_allowed:
             raise BadTarget(refused)
         if not self._allow_private and any(map(is_own, tried)):
@@ -179,7 +197,9 @@ def system_addresses(host: str) -> list[IpAddress]:
     """The addresses from the system's resolver, in its order of preference. Raises `OSError`."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     # A dict keeps the order and drops duplicates.
-    addresses = [ipaddress.ip_address(entry[4][0]) for entry in found[:ADDRESSES_VETTED]]
+    addresses = [
+        ipaddress.ip_address(entry[4][0]) for entry in found[:ADDRESSES_VETTED]
+    ]
     return list(dict.fromkeys(addresses))
 
 
@@ -210,9 +230,13 @@ class _Head(io.BufferedReader):
             self._lines += 1
             self._left -= len(line)
             # A CR also ends a line for the parser: in 64 KB are 20,000 headers, 25 ms of CPU.
-            is_line = line.endswith(b"\n") and b"\r" not in line.removesuffix(b"\r\n")
+            is_line = line.endswith(b"\n") and b"\r" not in line.removesuffix(
+                b"\r\n"
+            )
             if not is_line or self._lines > ANSWER_LINES:
-                raise http.client.HTTPException("its answer is cut off or too long")
+                raise http.client.HTTPException(
+                    "its answer is cut off or too long"
+                )
             is_header = line.startswith((b" ", b"\t")) or b":" in line
             if not is_header or line.lower().startswith(HEARD):
                 return line
@@ -237,7 +261,12 @@ class _Response(http.client.HTTPResponse):
 class _Connection(http.client.HTTPConnection):
     response_class = _Response
 
-    def __init__(self, *arguments: Any, connect: Callable[..., socket.socket], **named: Any):
+    def __init__(
+        self,
+        *arguments: Any,
+        connect: Callable[..., socket.socket],
+        **named: Any,
+    ):
         super().__init__(*arguments, **named)
         # `HTTPConnection.connect` calls it.
         self._create_connection = connect
@@ -247,7 +276,9 @@ class _Connection(http.client.HTTPConnection):
             super()._tunnel()  # type: ignore[misc]
         except (OSError, http.client.HTTPException) as error:
             status = re.search(r"failed: (\d{3}) ", f"{error} ")
-            answered = f"answered {status[1]}" if status else "gave no valid answer"
+            answered = (
+                f"answered {status[1]}" if status else "gave no valid answer"
+            )
             raise BadTarget(f"The proxy of this server {answered}.") from None
 
 
@@ -262,10 +293,16 @@ def _basic(target: Target) -> str:
 _ERROR_SENTENCES: tuple[tuple[type[Exception], str], ...] = (
     (TimeoutError, _TOO_LATE),
     (ConnectionRefusedError, "The connection was refused."),
-    (http.client.RemoteDisconnected, "The connection was closed without an answer."),
+    (
+        http.client.RemoteDisconnected,
+        "The connection was closed without an answer.",
+    ),
     (ConnectionError, "The connection was reset."),
     (http.client.HTTPException, "The answer was not valid HTTP."),
-    (ssl.SSLCertVerificationError, "The receiver's certificate is not valid or not trusted."),
+    (
+        ssl.SSLCertVerificationError,
+        "The receiver's certificate is not valid or not trusted.",
+    ),
     (ssl.SSLError, "The receiver does not speak TLS as expected."),
 )
 

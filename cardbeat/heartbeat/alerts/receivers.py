@@ -35,10 +35,16 @@ def request_for(url: str, body: bytes) -> tuple[str, bytes]:
             if "topic" in match.groupdict():
                 url = urlsplit(url)._replace(path="/").geturl()
             words = _words(json.loads(body), receiver) | match.groupdict()
-            form = to_json(receiver["body"])
-            form = re.sub(r'"\{(\w+)\}"', lambda found: to_json(words[found[1]]), form)  # noqa: B023
-            return url, form.encode()
+            return url, _fill(to_json(receiver["body"]), words)
     return url, body
+
+
+def _fill(form: str, words: dict[str, Any]) -> bytes:
+    """A body with its words in place of `"{name}"`."""
+    filled = re.sub(
+        r'"\{(\w+)\}"', lambda found: to_json(words[found[1]]), form
+    )
+    return filled.encode()
 
 
 def _words(alert: dict[str, Any], receiver: dict[str, Any]) -> dict[str, Any]:
@@ -50,4 +56,9 @@ def _words(alert: dict[str, Any], receiver: dict[str, Any]) -> dict[str, Any]:
     sentence = alert["text"].removesuffix(link).translate(escapes)
     title = about["title"].format(shown_name(alert["data"]["check"]["name"]))
     text = sentence + link
-    return about | {"title": title, "sentence": sentence.rstrip(), "link": link, "text": text}
+    return about | {
+        "title": title,
+        "sentence": sentence.rstrip(),
+        "link": link,
+        "text": text,
+    }

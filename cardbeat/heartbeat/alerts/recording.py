@@ -39,15 +39,21 @@ def record(
     """
     checks = [check for check in checks if check.webhook_url is not None]
     if alert_type in (RECOVERED, REMINDER):
-        reminded = [check.id for check in checks if check.repeat_seconds is not None]
+        reminded = [
+            check.id for check in checks if check.repeat_seconds is not None
+        ]
         drop_reminders(transaction, reminded)
-    waiting = _waiting(transaction, [check.id for check in checks], alert_type == TEST)
+    waiting = _waiting(
+        transaction, [check.id for check in checks], alert_type == TEST
+    )
     if alert_type == REMINDER:
         checks = [check for check in checks if check.id not in waiting]
     if alert_type == RECOVERED:
         taken_back = _take_back(transaction, checks, waiting)
         checks = [check for check in checks if check.id not in taken_back]
-    firsts = [waiting[check.id][0]["seq"] for check in checks if check.id in waiting]
+    firsts = [
+        waiting[check.id][0]["seq"] for check in checks if check.id in waiting
+    ]
     _hurry(transaction, firsts, now)
     _insert(transaction, alert_type, checks, waiting, now)
 
@@ -62,7 +68,9 @@ def drop_reminders(transaction: Transaction, check_ids: Sequence[str]) -> None:
         )
 
 
-def move(transaction: Transaction, check_id: str, webhook_url: str | None, now: int) -> None:
+def move(
+    transaction: Transaction, check_id: str, webhook_url: str | None, now: int
+) -> None:
     """Let a changed webhook URL get what waits, at once; a removed one ends it as failed.
 
     Attempts made before still count. Call `Delivery.wake` after the commit.
@@ -118,9 +126,12 @@ def _take_back(
             continue
         own = alerts[-1]
         if own["outage"] == check.outage and own["next_attempt_at"] is None:
-            transaction.execute("DELETE FROM alerts WHERE seq = ?", (own["seq"],))
             transaction.execute(
-                "UPDATE alerts SET outages = outages + 1 WHERE seq = ?", (alerts[0]["seq"],)
+                "DELETE FROM alerts WHERE seq = ?", (own["seq"],)
+            )
+            transaction.execute(
+                "UPDATE alerts SET outages = outages + 1 WHERE seq = ?",
+                (alerts[0]["seq"],),
             )
             taken_back.add(check.id)
     return taken_back
@@ -150,7 +161,9 @@ def _insert(
     now: int,
 ) -> None:
     """Store one alert for each check. It is due now, unless an older one of its check waits."""
-    alerts = [_alert(alert_type, check, check.id in waiting, now) for check in checks]
+    alerts = [
+        _alert(alert_type, check, check.id in waiting, now) for check in checks
+    ]
     if alerts:
         row = f"({marks(alerts[0])})"
         transaction.execute(
@@ -160,7 +173,9 @@ def _insert(
         )
 
 
-def _alert(alert_type: str, check: Changed, waits: bool, now: int) -> dict[str, object]:
+def _alert(
+    alert_type: str, check: Changed, waits: bool, now: int
+) -> dict[str, object]:
     """The row of a new alert. A test alert tells of no outage."""
     alert = {
         "id": f"msg_{secrets.token_hex(16)}",

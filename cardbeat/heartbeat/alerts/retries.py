@@ -37,7 +37,9 @@ class Verdict(NamedTuple):
     asked_seconds: float = 0
 
 
-def verdict(outcome: Outcome, attempts: int, now: float, created_at: float, luck: float) -> Verdict:
+def verdict(
+    outcome: Outcome, attempts: int, now: float, created_at: float, luck: float
+) -> Verdict:
     """The verdict on attempt number `attempts`, counted from 1; `luck` from 0 to 1 sets the jitter.
 
     Times are Unix times. `Retry-After` can only lengthen a wait: a receiver must not use up the
@@ -46,7 +48,9 @@ def verdict(outcome: Outcome, attempts: int, now: float, created_at: float, luck
     """
     if outcome.error is None:
         return Verdict("delivered")
-    is_last = attempts > len(SCHEDULE_SECONDS) or now - created_at >= OLDEST_SECONDS
+    is_last = (
+        attempts > len(SCHEDULE_SECONDS) or now - created_at >= OLDEST_SECONDS
+    )
     if outcome.status == GONE or is_last:
         return Verdict("failed")
     wait_seconds = SCHEDULE_SECONDS[attempts - 1] * (1 + JITTER * luck)

@@ -43,7 +43,10 @@ METADATA = _networks("""
 By line: link-local (most clouds); Alibaba; Azure's host agent; Oracle; Scaleway;
 Akamai; Amazon, also the credentials of Kubernetes pods; Google.
 """
-NEVER = [*METADATA, *_networks("0.0.0.0/8 224.0.0.0/4 255.255.255.255 :: ff00::/8")]
+NEVER = [
+    *METADATA,
+    *_networks("0.0.0.0/8 224.0.0.0/4 255.255.255.255 :: ff00::/8"),
+]
 """Those, the unspecified address, multicast and broadcast."""
 METADATA_NAMES = (
     "instance-data",
@@ -73,7 +76,9 @@ _TOO_LONG = (
     f"The URL's host is too long: a name has at most {HOST_CHARACTERS} characters, and "
     f"{LABEL_CHARACTERS} between its dots."
 )
-_NETLOC = re.compile(r"(?:(.*)@)?(\[[0-9A-Fa-f:.]*\]|[^:\[\]@]*)(?::([0-9]{0,5}))?")
+_NETLOC = re.compile(
+    r"(?:(.*)@)?(\[[0-9A-Fa-f:.]*\]|[^:\[\]@]*)(?::([0-9]{0,5}))?"
+)
 _NAME = re.compile(r"[a-z0-9._-]+")
 _NUMERIC = re.compile(r"(.*\.)?(0x[0-9a-f]*|[0-9]+)")
 # Sharp s, final sigma and joiners: IDNA 2003 (Python) and 2008 (browsers) turn them into different
@@ -114,17 +119,26 @@ class Target(NamedTuple):
     @property
     def netloc(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        return (
+            host
+            if self.port == DEFAULT_PORTS[self.scheme]
+            else f"{host}:{self.port}"
+        )
 
 
-@functools.lru_cache(maxsize=256)  # a URL of 2,000 bytes takes up to 14 KB here
+@functools.lru_cache(
+    maxsize=256
+)  # a URL of 2,000 bytes takes up to 14 KB here
 def parse(url: str) -> Target:
     """The normal form of an absolute http or https URL. Raises `BadTarget` for any other.
 
     Does not check whether the host is allowed.
     """
     # Every character has at least one byte: do not encode a text that is too long anyway.
-    if len(url) > URL_BYTES or len(url.encode(errors="surrogatepass")) > URL_BYTES:
+    if (
+        len(url) > URL_BYTES
+        or len(url.encode(errors="surrogatepass")) > URL_BYTES
+    ):
         raise BadTarget("The URL is longer than 2,000 bytes.")
     try:
         parts = urlsplit(url)
@@ -140,7 +154,9 @@ def parse(url: str) -> Target:
             "The URL holds a space, backslash or control character; write it percent-encoded."
         )
     if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
-        raise BadTarget("Give an absolute URL that begins with http:// or https://.")
+        raise BadTarget(
+            "Give an absolute URL that begins with http:// or https://."
+        )
     netloc = _NETLOC.fullmatch(parts.netloc)
     if netloc is None:
         raise BadTarget(_INVALID)
@@ -153,7 +169,9 @@ def parse(url: str) -> Target:
 
 
 def refused_url(
-    url: str, allow_private: bool, is_own: Callable[[IpAddress], bool] = lambda _address: False
+    url: str,
+    allow_private: bool,
+    is_own: Callable[[IpAddress], bool] = lambda _address: False,
 ) -> str | None:
     """A sentence that says why a check can't have this webhook URL; None for a good URL.
 
@@ -186,7 +204,9 @@ def shown_of(webhook_url: str) -> str:
 def refusal_of(target: Target, allow_private: bool) -> str | None:
     """A sentence that says why a target is refused without a look-up; None if it is not."""
     is_local = f".{target.host}".endswith(".localhost")
-    is_refused = target.host in METADATA_NAMES or (is_local and not allow_private)
+    is_refused = target.host in METADATA_NAMES or (
+        is_local and not allow_private
+    )
     if target.address is not None:
         is_refused = not allowed(target.address, allow_private)
     return PRIVATE if is_refused else None
@@ -199,13 +219,17 @@ def allowed(address: IpAddress, allow_private: bool) -> bool:
     """
     if address in LOCAL_NAT64:
         # Its owner chooses where in it the IPv4 address stands (RFC 8215).
-        return allow_private and not _is_among(_last_32_bits(address), METADATA)
+        return allow_private and not _is_among(
+            _last_32_bits(address), METADATA
+        )
     inner = ipv4_inside(address)
     if inner is not None:
         return allowed(inner, allow_private)
     if _is_among(address, NEVER):
         return False
-    return allow_private or not (address.is_private or _is_among(address, RESERVED))
+    return allow_private or not (
+        address.is_private or _is_among(address, RESERVED)
+    )
 
 
 def address_name(address: IpAddress) -> str:
@@ -224,7 +248,11 @@ def ipv4_inside(address: IpAddress) -> ipaddress.IPv4Address | None:
     """The IPv4 address that a mapped, a NAT64 or a 6to4 address stands for; None for others."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
-    return _last_32_bits(address) if _is_among(address, WITH_IPV4) else address.sixtofour
+    return (
+        _last_32_bits(address)
+        if _is_among(address, WITH_IPV4)
+        else address.sixtofour
+    )
 
 
 def is_own(address: IpAddress) -> bool:
@@ -291,4 +319,6 @@ def _require_short(text: str) -> None:
 
 def _path(path: str, query: str) -> str:
     """Path and query; characters that a request line can't hold are percent-encoded."""
-    return quote(f"{path}?{query}" if query else path, safe="!$%&'()*+,/:;=?@[]|~")
+    return quote(
+        f"{path}?{query}" if query else path, safe="!$%&'()*+,/:;=?@[]|~"
+    )

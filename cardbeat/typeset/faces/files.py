@@ -42,7 +42,9 @@ class FontFile:
     Each weight is a gzip file of TrueType. Two are equal if they are one.
     """
 
-    def __init__(self, listed: Sequence[Any], boundaries: Sequence[int]) -> None:
+    def __init__(
+        self, listed: Sequence[Any], boundaries: Sequence[int]
+    ) -> None:
         """`listed` is an entry of `fonts/index.json`, as `fonts.build.index` writes it.
 
         `boundaries` are sorted codepoints: at even places a covered range begins, at odd ones it
@@ -87,7 +89,9 @@ class Coverage:
         self._places = array("H", bytes(2 * end))
         for place in range(len(fonts), 0, -1):
             boundaries = fonts[place - 1].boundaries
-            for start, stop in zip(boundaries[::2], boundaries[1::2], strict=True):
+            for start, stop in zip(
+                boundaries[::2], boundaries[1::2], strict=True
+            ):
                 self._places[start:stop] = array("H", [place]) * (stop - start)
 
     def all_with(self, text: str) -> Iterator[FontFile]:
@@ -130,7 +134,10 @@ class Face:
         self._path = font.path(weight)
         self._raqm = shaping and not font.is_square
         self._anchors = NO_ANCHORS if shaping else anchors_of(font.name)
-        self._is_emboldened = font.has_letters and font.nearest(weight) + _EMBOLDENED_FROM <= weight
+        self._is_emboldened = (
+            font.has_letters
+            and font.nearest(weight) + _EMBOLDENED_FROM <= weight
+        )
         self._shaping = shaping
 
     def opened(self, size_px: int) -> ImageFont.FreeTypeFont:
@@ -140,7 +147,9 @@ class Face:
         """The width of a grapheme by itself, as the sum of its characters."""
         if self.font.advance_em:
             return self.font.advance_em * len(grapheme)
-        return sum(_advance_em(self._path, character) for character in grapheme)
+        return sum(
+            _advance_em(self._path, character) for character in grapheme
+        )
 
     def extent(self, text: str, rtl: bool) -> tuple[float, float, float]:
         """The width of a text as one run, and its height above and below the baseline, in em."""
@@ -152,18 +161,27 @@ class Face:
         ascent = 1.0
         descent = 1.0
         for part, x, y in self._parts(text, _SAMPLED_PX, rtl):
-            box = opened.getbbox(part, direction=self._direction(rtl), anchor="ls")
+            box = opened.getbbox(
+                part, direction=self._direction(rtl), anchor="ls"
+            )
             width = max(width, x + box[2])
             ascent = max(ascent, 1 - box[1] - y)
             descent = max(descent, 1 + box[3] + y)
         return width / _SAMPLED_PX, ascent / _SAMPLED_PX, descent / _SAMPLED_PX
 
     def draw(
-        self, onto: ImageDraw.ImageDraw, origin: tuple[int, int], text: str, size_px: int, rtl: bool
+        self,
+        onto: ImageDraw.ImageDraw,
+        origin: tuple[int, int],
+        text: str,
+        size_px: int,
+        rtl: bool,
     ) -> None:
         """Draw a text, given in logical order, from a point of the baseline on."""
         # At least 1 px, to be seen at any size.
-        stroke_px = max(1, round(size_px * _STROKE_EM)) if self._is_emboldened else 0
+        stroke_px = (
+            max(1, round(size_px * _STROKE_EM)) if self._is_emboldened else 0
+        )
         for part, right, below in self._parts(text, size_px, rtl):
             onto.text(
                 (round(origin[0] + right), round(origin[1] + below)),
@@ -180,8 +198,14 @@ class Face:
         if self.font.is_square:
             return self.advance_em(text) * size_px
         marks = self._anchors.marks
-        letters = "".join(c for c in self._to_draw(text, rtl) if c not in marks)
-        return float(self.opened(size_px).getlength(letters, direction=self._direction(rtl)))
+        letters = "".join(
+            c for c in self._to_draw(text, rtl) if c not in marks
+        )
+        return float(
+            self.opened(size_px).getlength(
+                letters, direction=self._direction(rtl)
+            )
+        )
 
     def _parts(self, text: str, size_px: int, rtl: bool) -> list[PlacedText]:
         length = self.opened(size_px).getlength
@@ -210,13 +234,18 @@ def anchors_of(name: str) -> Anchors:
 
 @lru_cache(8_000)
 def _advance_em(path: str, character: str) -> float:
-    return float(_opened(path, _MEASURED_PX, False).getlength(character)) / _MEASURED_PX
+    return (
+        float(_opened(path, _MEASURED_PX, False).getlength(character))
+        / _MEASURED_PX
+    )
 
 
 @lru_cache(128)
 def _opened(path: str, size_px: int, raqm: bool) -> ImageFont.FreeTypeFont:
     engine = ImageFont.Layout.RAQM if raqm else ImageFont.Layout.BASIC
-    return ImageFont.truetype(BytesIO(_inflated(path)), size_px, layout_engine=engine)
+    return ImageFont.truetype(
+        BytesIO(_inflated(path)), size_px, layout_engine=engine
+    )
 
 
 @lru_cache(48)

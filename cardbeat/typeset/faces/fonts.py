@@ -10,7 +10,13 @@ from typing import NamedTuple
 from PIL import features
 
 from cardbeat.files import read_text
-from cardbeat.typeset.faces.files import Coverage, Face, FontFile, anchors_of, read_catalogue
+from cardbeat.typeset.faces.files import (
+    Coverage,
+    Face,
+    FontFile,
+    anchors_of,
+    read_catalogue,
+)
 from cardbeat.typeset.unicode.clusters import (
     EMOJI_STYLE,
     TEXT_STYLE,
@@ -48,28 +54,41 @@ class Fonts:
 
     def __init__(self, shaping: bool | None = None) -> None:
         """`shaping` False leaves Raqm unused even where it is installed."""
-        self.shaping = bool(features.check("raqm")) if shaping is None else shaping
+        self.shaping = (
+            bool(features.check("raqm")) if shaping is None else shaping
+        )
         self._catalogue = read_catalogue()
         self._table = cache(self._new_table)
         self.face = lru_cache(512)(partial(Face, shaping=self.shaping))
         self._found = lru_cache(4_000)(self._find)
         self._has = lru_cache(8_000)(self._is_drawn)
 
-    def choose(self, text: str, language: str, serif: bool = False) -> list[Glyphs]:
+    def choose(
+        self, text: str, language: str, serif: bool = False
+    ) -> list[Glyphs]:
         """What draws each grapheme of a clean text, without those that no font has.
 
         The language of `han.REGIONS` chooses the shapes of Han. `serif` prefers fonts with serifs.
         Spaces and punctuation take the font of a neighbour that has them.
         """
         region = REGIONS[language]
-        chosen = [self._found(grapheme, region, serif) for grapheme in _graphemes(text)]
+        chosen = [
+            self._found(grapheme, region, serif)
+            for grapheme in _graphemes(text)
+        ]
         found = [glyphs for glyphs in chosen if glyphs]
         if len({glyphs.font for glyphs in found}) < 2:
             return found
         for place, glyphs in enumerate(found):
-            if glyphs.font.is_emoji or unicodedata.category(glyphs.text[0])[0] not in "PZ":
+            if (
+                glyphs.font.is_emoji
+                or unicodedata.category(glyphs.text[0])[0] not in "PZ"
+            ):
                 continue
-            for beside in (*found[max(0, place - 1) : place], *found[place + 1 : place + 2]):
+            for beside in (
+                *found[max(0, place - 1) : place],
+                *found[place + 1 : place + 2],
+            ):
                 font = self._inherited(glyphs.text, beside.font, region, serif)
                 if font:
                     found[place] = glyphs._replace(font=font)
@@ -129,24 +148,36 @@ class Fonts:
         """
         letters = self._table("", serif)
         if len(text) > 1 and characters("alphabets").match(text):
-            placing = (f for f in letters.all_with(text) if anchors_of(f.name).places(text))
+            placing = (
+                f
+                for f in letters.all_with(text)
+                if anchors_of(f.name).places(text)
+            )
             return next(placing, None)
         tables = [letters]
         if text[0] >= _FIRST_HAN_SIGN:
             tables.append(self._table(region, serif))
         if text[0] >= _FIRST_HAN:
             tables.reverse()
-        return next((font for table in tables for font in table.all_with(text)), None)
+        return next(
+            (font for table in tables for font in table.all_with(text)), None
+        )
 
     def _picture(self, sign: str) -> Glyphs | None:
         """An emoji, or that of a sign that no font has as text."""
         for drawn in emoji_parts(sign):
             for font in self._catalogue:
-                if drawn >= _FIRST_PRIVATE and font.is_emoji and font.covers(drawn):
+                if (
+                    drawn >= _FIRST_PRIVATE
+                    and font.is_emoji
+                    and font.covers(drawn)
+                ):
                     return Glyphs(font, drawn, sign)
         return None
 
-    def _inherited(self, text: str, beside: FontFile, region: str, serif: bool) -> FontFile | None:
+    def _inherited(
+        self, text: str, beside: FontFile, region: str, serif: bool
+    ) -> FontFile | None:
         """The font of a neighbour that has a space or sign, or another Han font beside Han."""
         if beside.covers(text[0]):
             return beside
@@ -156,8 +187,16 @@ class Fonts:
 
     def _new_table(self, region: str, serif: bool) -> Coverage:
         """Fonts of letters without a region, else those of Han with its shapes first."""
-        fonts = [font for font in self._catalogue if bool(font.regions) == bool(region)]
-        own = [font for font in fonts if region in font.regions and not font.is_emoji]
+        fonts = [
+            font
+            for font in self._catalogue
+            if bool(font.regions) == bool(region)
+        ]
+        own = [
+            font
+            for font in fonts
+            if region in font.regions and not font.is_emoji
+        ]
         with_serifs = [font for font in own if font.is_serif and serif]
         plain = [font for font in own if not font.is_serif]
         others = [font for font in fonts if font.regions and not font.is_serif]
@@ -211,7 +250,9 @@ def is_emoji(grapheme: str) -> bool:
         return False
     if first in "#*0123456789":
         return rest.replace(EMOJI_STYLE, "") == _KEYCAP
-    if _FIRST_PICTOGRAPH <= first <= "\U0001ffff" or characters("emoji_presentation").match(first):
+    if _FIRST_PICTOGRAPH <= first <= "\U0001ffff" or characters(
+        "emoji_presentation"
+    ).match(first):
         return True
     return EMOJI_STYLE in rest or ZWJ in rest or rest[:1] in tuple(_SKIN_TONES)
 
@@ -220,4 +261,7 @@ def is_emoji(grapheme: str) -> bool:
 def _drawn() -> dict[str, str]:
     """The sequences that the emoji fonts draw, and the private-use character of each."""
     sequences = read_text("fonts/emoji.txt").splitlines()
-    return {sequence: chr(code) for code, sequence in enumerate(sequences, _FIRST_DRAWN)}
+    return {
+        sequence: chr(code)
+        for code, sequence in enumerate(sequences, _FIRST_DRAWN)
+    }

@@ -53,7 +53,9 @@ class Anchors(NamedTuple):
         """Whether each mark of a grapheme has a place on its letter or on a mark before it."""
         for place, mark in enumerate(grapheme):
             is_mark = place and unicodedata.category(mark)[0] != "L"
-            if is_mark and not any(self.offset_em(mark, below) for below in grapheme[:place]):
+            if is_mark and not any(
+                self.offset_em(mark, below) for below in grapheme[:place]
+            ):
                 return False
         return True
 
@@ -73,7 +75,9 @@ def characters_to_draw(text: str, rtl: bool) -> str:
     """The characters to draw from left to right, for a text in logical order."""
     if rtl:
         turned = "".join(reversed(clusters(joined(text))))
-        text = "".join(MIRRORED.get(character, character) for character in turned)
+        text = "".join(
+            MIRRORED.get(character, character) for character in turned
+        )
     else:
         text = "".join(map(_indic, clusters(text)))
     return text.replace(ZWJ, "").replace(ZWNJ, "")
@@ -81,10 +85,14 @@ def characters_to_draw(text: str, rtl: bool) -> str:
 
 def joined(text: str) -> str:
     """The text with each letter in its contextual form, and lam with alef as ligatures."""
-    letters = [character for character in text if not _is_transparent(character)]
+    letters = [
+        character for character in text if not _is_transparent(character)
+    ]
     joins = [False]
     for before, after in pairwise(letters):
-        joins.append(_joins(before, False, True) and _joins(after, True, False))
+        joins.append(
+            _joins(before, False, True) and _joins(after, True, False)
+        )
     joinings = pairwise([*joins, False])
     result = ""
     for letter in text:
@@ -131,7 +139,9 @@ def _indic(grapheme: str) -> str:
 
 
 def _joins(character: str, before: bool, after: bool) -> bool:
-    return character in (_TATWEEL, ZWJ) or (character, before, after) in _forms()
+    return (
+        character in (_TATWEEL, ZWJ) or (character, before, after) in _forms()
+    )
 
 
 def _is_transparent(character: str) -> bool:
@@ -147,11 +157,16 @@ def _forms() -> dict[tuple[str, bool, bool], str]:
     """
     forms: dict[tuple[str, bool, bool], str] = {}
     for codepoint in range(_FIRST_FORM, _LAST_FORM + 1):
-        kind, *parts = unicodedata.decomposition(chr(codepoint)).split() or [""]
+        kind, *parts = unicodedata.decomposition(chr(codepoint)).split() or [
+            ""
+        ]
         if kind in _JOININGS and len(parts) == 1:
             forms[chr(int(parts[0], 16)), *_JOININGS[kind]] = chr(codepoint)
     for letter in map(chr, (*range(0x620, 0x700), *range(0x750, 0x780))):
-        if unicodedata.category(letter) == "Lo" and (letter, False, False) not in forms:
+        if (
+            unicodedata.category(letter) == "Lo"
+            and (letter, False, False) not in forms
+        ):
             # Letters of Pashto, Kurdish, Sindhi and others have no forms, but they join.
             forms[letter, True, False] = letter
     return forms
@@ -164,7 +179,9 @@ def _ligatures() -> dict[str, str]:
     for codepoint in range(_FIRST_LAM_ALEF, _LAST_FORM + 1):
         kind, _, alef = unicodedata.decomposition(chr(codepoint)).split()
         lam = _forms()[_LAM, kind == "<final>", True]
-        ligatures[lam + _forms()[chr(int(alef, 16)), True, False]] = chr(codepoint)
+        ligatures[lam + _forms()[chr(int(alef, 16)), True, False]] = chr(
+            codepoint
+        )
     return ligatures
 
 
@@ -179,7 +196,11 @@ def _placed_mark(
     for base in reversed(below):
         if offset := anchors.offset_em(mark, base.text):
             return PlacedText(
-                mark, base.x_px + offset[0] * size_px, base.y_px - offset[1] * size_px
+                mark,
+                base.x_px + offset[0] * size_px,
+                base.y_px - offset[1] * size_px,
             )
     centre, _ = next(iter(anchors.marks[mark].values()))
-    return PlacedText(mark, below[0].x_px + length(below[0].text) / 2 - centre * size_px, 0)
+    return PlacedText(
+        mark, below[0].x_px + length(below[0].text) / 2 - centre * size_px, 0
+    )

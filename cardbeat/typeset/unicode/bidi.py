@@ -14,7 +14,9 @@ from cardbeat.files import read_text
 
 Item = TypeVar("Item")
 
-MIRRORED = {pair[0]: pair[1] for pair in read_text("words/brackets.txt").split()}
+MIRRORED = {
+    pair[0]: pair[1] for pair in read_text("words/brackets.txt").split()
+}
 """Brackets, and what stands for them from right to left."""
 _EQUIVALENT = str.maketrans("\u2329\u232a", "\u3008\u3009")
 """BD16: brackets that also pair with their canonical equivalents."""
@@ -50,14 +52,19 @@ _NEUTRAL = (("(?<=L)O+(?=L)", ".", "L"), ("(?<=[REN])O+(?=[REN])", ".", "R"))
 """N1: neutrals between text of one direction take it."""
 _STRONG = {"L": "L", "R": "R", "E": "R", "N": "R"}
 """The direction that a neutral sees: numbers count as right-to-left (N1)."""
-_RISES = {"L": {"L": 0, "R": 1, "E": 2, "N": 2}, "R": {"R": 0, "L": 1, "E": 1, "N": 1}}
+_RISES = {
+    "L": {"L": 0, "R": 1, "E": 2, "N": 2},
+    "R": {"R": 0, "L": 1, "E": 1, "N": 1},
+}
 """I1 and I2: by the paragraph's direction and a kind, how far its level is above the base."""
 
 
 def is_rtl(text: str) -> bool:
     """Whether the first strong character is right-to-left (P2, P3)."""
     kinds = map(unicodedata.bidirectional, text)
-    return next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L"
+    return (
+        next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L"
+    )
 
 
 def levels(text: str, rtl: bool) -> list[int]:
@@ -69,7 +76,9 @@ def levels(text: str, rtl: bool) -> list[int]:
     # X9 removes invisible characters (BN). Each then has the level of the one before it (5.2).
     visible = [place for place, kind in enumerate(kinds) if kind != "BN"]
     letters = "".join(_LETTERS.get(kinds[place], "O") for place in visible)
-    resolved = iter(_resolved("".join(text[place] for place in visible), letters, side))
+    resolved = iter(
+        _resolved("".join(text[place] for place in visible), letters, side)
+    )
     level = int(rtl)
     found = []
     for kind in kinds:
@@ -79,12 +88,16 @@ def levels(text: str, rtl: bool) -> list[int]:
     return found
 
 
-def in_visual_order(items: Sequence[Item], item_levels: Sequence[int]) -> list[Item]:
+def in_visual_order(
+    items: Sequence[Item], item_levels: Sequence[int]
+) -> list[Item]:
     """Items of one line from left to right, given in logical order (L2)."""
     order = list(range(len(items)))
     for level in range(max(item_levels, default=0), 0, -1):
         turned: list[int] = []
-        for is_deep, group in groupby(order, key=lambda i: item_levels[i] >= level):
+        for is_deep, group in groupby(
+            order, key=lambda i: item_levels[i] >= level
+        ):
             places = list(group)
             turned += reversed(places) if is_deep else places
         order = turned
@@ -115,10 +128,16 @@ def _with_brackets(text: str, found: str, kinds: str, side: str) -> str:
     """N0: a pair of brackets, and the marks on it, take a direction from the text inside it."""
     resolved = list(found)
     for start, end in _pairs(text, found):
-        inside = [_STRONG[kind] for kind in resolved[start:end] if kind in _STRONG]
+        inside = [
+            _STRONG[kind] for kind in resolved[start:end] if kind in _STRONG
+        ]
         if not inside:
             continue
-        before = [_STRONG[kind] for kind in (side, *resolved[:start]) if kind in _STRONG]
+        before = [
+            _STRONG[kind]
+            for kind in (side, *resolved[:start])
+            if kind in _STRONG
+        ]
         direction = side if side in inside else before[-1]
         for bracket in (start, end):
             marks = re.match("M*", kinds[bracket + 1 :])
@@ -139,7 +158,9 @@ def _pairs(text: str, kinds: str) -> list[tuple[int, int]]:
             break
         if kind == "Ps":
             opened.append((MIRRORED[character], place))
-        elif kind == "Pe" and any(closing == character for closing, _ in opened):
+        elif kind == "Pe" and any(
+            closing == character for closing, _ in opened
+        ):
             while opened[-1][0] != character:
                 opened.pop()
             pairs.append((opened.pop()[1], place))

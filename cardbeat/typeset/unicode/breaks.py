@@ -78,19 +78,28 @@ def breaks(graphemes: Sequence[str], language: str = "") -> list[Break]:
     """
     classes = ["", "", *(line_break(grapheme[0]) for grapheme in graphemes)]
     words = word_starts(graphemes) if "SA" in classes else set()
-    found = [_between(graphemes, classes, i, i in words) for i in range(len(graphemes))]
+    found = [
+        _between(graphemes, classes, i, i in words)
+        for i in range(len(graphemes))
+    ]
     text = "".join(graphemes)
     if language not in MODELS or "ID" not in classes:
         return found
     starts = phrase_starts(text, language)
     for i, place in enumerate(accumulate(map(len, graphemes[:-1]), initial=0)):
-        if found[i] == Break.GOOD and place not in starts and graphemes[i - 1] not in _ENDS_PHRASE:
+        if (
+            found[i] == Break.GOOD
+            and place not in starts
+            and graphemes[i - 1] not in _ENDS_PHRASE
+        ):
             is_in_word = _IN_KATAKANA(graphemes[i - 1][-1] + graphemes[i][0])
             found[i] = Break.INSIDE if is_in_word else Break.ALLOWED
     return found
 
 
-def _between(graphemes: Sequence[str], classes: Sequence[str], i: int, is_word: bool) -> Break:
+def _between(
+    graphemes: Sequence[str], classes: Sequence[str], i: int, is_word: bool
+) -> Break:
     """The break before grapheme `i`. `is_word`: a word of a script without spaces begins there.
 
     `classes` begins with two that are empty: those of the grapheme and of two before it are `i` to
@@ -105,7 +114,9 @@ def _between(graphemes: Sequence[str], classes: Sequence[str], i: int, is_word: 
     if before == "ZW" or (before == "SP" and left == "ZW"):
         return Break.GOOD
     if before == "SP":
-        return _at_space(left, after, "".join(graphemes[max(0, i - 2) : i + 1]))
+        return _at_space(
+            left, after, "".join(graphemes[max(0, i - 2) : i + 1])
+        )
     if {"WJ", "GL"} & {before, after} or graphemes[i - 1].endswith(ZWJ):
         return Break.NEVER
     if before == after == "SA":
@@ -132,7 +143,11 @@ def _at_space(left: str, after: str, text: str) -> Break:
 
     French puts spaces inside its quotation marks and before a percent sign, where no line ends.
     """
-    if after in _NOT_AFTER_SPACE or left == "OP" or _AFTER_SPACE_TOO.get(left) == after:
+    if (
+        after in _NOT_AFTER_SPACE
+        or left == "OP"
+        or _AFTER_SPACE_TOO.get(left) == after
+    ):
         return Break.NEVER
     is_unit = left == "NU" and text.endswith("%")
     if is_unit or text[0] in "«‹" or text[-1] in "»›‼⁇⁈⁉":
@@ -146,14 +161,23 @@ def _after_sign(left: str, grapheme: str, sign: str, after: str) -> Break:
     A Hebrew prefix, its hyphen and its word stay together (LB21a).
     """
     is_hebrew = left == "HL" and sign in ("HY", "BA")
-    if is_hebrew or sign == "SY" or left not in _IN_WORD or after not in _LETTERS:
+    if (
+        is_hebrew
+        or sign == "SY"
+        or left not in _IN_WORD
+        or after not in _LETTERS
+    ):
         return Break.INSIDE
     return Break.ALLOWED if grapheme in "-‐" else Break.GOOD
 
 
 def _in_spaceless(before: str, after: str, is_word: bool) -> Break:
     """The break between words if the script has a word list, else between syllables."""
-    if before[0] in _LEADING_VOWELS or after[0] in _REPEATS or continues_syllable(after):
+    if (
+        before[0] in _LEADING_VOWELS
+        or after[0] in _REPEATS
+        or continues_syllable(after)
+    ):
         return Break.NEVER
     if is_word or before[0] in _REPEATS or not has_words(after):
         return Break.GOOD
@@ -171,16 +195,25 @@ def line_break(character: str) -> str:
     listed = singles.get(character) or categories.get(category)
     if listed:
         return listed
-    found = next((name for first, last, name in ranges if first <= character <= last), "AL")
+    found = next(
+        (name for first, last, name in ranges if first <= character <= last),
+        "AL",
+    )
     if found == "SA" and category[0] not in "LM":
         return "AL"
     return found
 
 
 @cache
-def _tables() -> tuple[dict[str, str], list[tuple[str, str, str]], dict[str, str]]:
+def _tables() -> tuple[
+    dict[str, str], list[tuple[str, str, str]], dict[str, str]
+]:
     """The classes of single characters, of ranges by their first and last ones, of categories."""
     tables = json.loads(read_text("words/line_break.json"))
     classes = tables["characters"].items()
-    singles = {character: name for name, characters in classes for character in characters}
+    singles = {
+        character: name
+        for name, characters in classes
+        for character in characters
+    }
     return singles, tables["ranges"], tables["categories"]

@@ -64,7 +64,10 @@ def is_mark(character: str) -> bool:
     """Whether a character is part of the letter before it: a mark, a joiner, a selector, a tag."""
     if character.isascii():
         return False
-    if character in (ZWJ, ZWNJ, *_AM) or "\U000e0020" <= character <= "\U000e007f":
+    if (
+        character in (ZWJ, ZWNJ, *_AM)
+        or "\U000e0020" <= character <= "\U000e007f"
+    ):
         return True
     return unicodedata.category(character)[0] == "M"
 
@@ -74,7 +77,10 @@ def is_invisible(character: str) -> bool:
     if unicodedata.bidirectional(character) == "AN":
         # signs of Arabic around a number
         return False
-    return unicodedata.category(character) == "Cf" or character in (TEXT_STYLE, EMOJI_STYLE)
+    return unicodedata.category(character) == "Cf" or character in (
+        TEXT_STYLE,
+        EMOJI_STYLE,
+    )
 
 
 def is_pictograph(character: str) -> bool:
@@ -106,6 +112,10 @@ def _is_half_flag(character: str) -> bool:
 def _is_conjunct(cluster: str, character: str) -> bool:
     """GB9c: a letter after a virama, or after the sign that subjoins letters in Khmer."""
     last = cluster.rstrip(ZWJ)[-1:]
-    if not last or unicodedata.combining(last) != _VIRAMA or last in "\u0e3a\u103a":
+    if (
+        not last
+        or unicodedata.combining(last) != _VIRAMA
+        or last in "\u0e3a\u103a"
+    ):
         return False
     return unicodedata.category(character) == "Lo"

@@ -6,7 +6,9 @@ from functools import cache
 
 from cardbeat.files import read_text
 
-_LANGUAGES: dict[str, dict[str, str]] = json.loads(read_text("words/languages.json"))
+_LANGUAGES: dict[str, dict[str, str]] = json.loads(
+    read_text("words/languages.json")
+)
 REGIONS = _LANGUAGES["regions"]
 """Languages with Han (BCP 47), and the letters of their shapes in `FontFile.regions`."""
 _TAGS = _LANGUAGES["tags"]
@@ -37,14 +39,19 @@ def language_of(text: str, tag: str = "", domain: str = "") -> str:
             return language
     if text.isascii():
         return "zh-Hans"
-    counts = {language: len(re.findall(signs, text)) for signs, language in _LETTERS.items()}
+    counts = {
+        language: len(re.findall(signs, text))
+        for signs, language in _LETTERS.items()
+    }
     language = max(counts, key=counts.__getitem__)
     if counts[language]:
         return language
     han = "".join(re.findall("[\u3400-\u9fff]", text)[:_SAMPLE])
     country = domain.rstrip("./ ").lower().rpartition(".")[2]
     for countries, language in _COUNTRIES.items():
-        if re.fullmatch(countries, country) and len(_encoded(han, _ALL[language])) == len(han):
+        if re.fullmatch(countries, country) and len(
+            _encoded(han, _ALL[language])
+        ) == len(han):
             return language
     return max(_USUAL, key=lambda language: _usual_of(han, language))
 
@@ -75,7 +82,9 @@ def _usual_of(han: str, language: str) -> int:
         return sum(code <= _LAST_COMMON_KANJI for code in codes)
     if language == "zh-Hans":
         others = [_ALL["ja"], _ALL["zh-Hant"], _ALL["ko"]]
-        codes += [b"" for c in han if not any(_encoded(c, other) for other in others)]
+        codes += [
+            b"" for c in han if not any(_encoded(c, other) for other in others)
+        ]
     return len(codes)
 
 

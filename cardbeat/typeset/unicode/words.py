@@ -61,7 +61,9 @@ def word_starts(graphemes: Sequence[str]) -> set[int]:
     for script, group in groupby(graphemes, key=_script_of):
         run = list(group)
         if script:
-            starts.update(start + place for place in _starts(run, _words_of(script)))
+            starts.update(
+                start + place for place in _starts(run, _words_of(script))
+            )
         start += len(run)
     return starts
 
@@ -85,12 +87,17 @@ def encoded(text: str) -> bytes:
 
     Others become a byte of no letter.
     """
-    return bytes(0x80 | ord(c) % _BLOCK if has_words(c) else 0x20 for c in text)
+    return bytes(
+        0x80 | ord(c) % _BLOCK if has_words(c) else 0x20 for c in text
+    )
 
 
 def _script_of(grapheme: str) -> str:
     """The name of the list with a grapheme's words; "" for other scripts, digits and signs."""
-    is_letter = unicodedata.category(grapheme[0]) == "Lo" and grapheme[0] not in _ABBREVIATING
+    is_letter = (
+        unicodedata.category(grapheme[0]) == "Lo"
+        and grapheme[0] not in _ABBREVIATING
+    )
     if not is_letter:
         return ""
     return SCRIPTS.get(ord(grapheme[0]) // _BLOCK * _BLOCK, "")
@@ -105,19 +112,31 @@ def _starts(graphemes: Sequence[str], known: frozenset[bytes]) -> list[int]:
     groups: list[_Word] = []
     was_weak = False
     for word in _fewest(graphemes, known):
-        if was_weak and word.is_weak and not (word.is_known and groups[-1].is_known):
+        if (
+            was_weak
+            and word.is_weak
+            and not (word.is_known and groups[-1].is_known)
+        ):
             last = groups.pop()
-            groups.append(_Word(last.start, last.letters + word.letters, is_known=False))
+            groups.append(
+                _Word(last.start, last.letters + word.letters, is_known=False)
+            )
         else:
             groups.append(word)
         was_weak = word.is_weak
-    return [group.start for group in groups if group.is_known or group.letters >= _SHORT]
+    return [
+        group.start
+        for group in groups
+        if group.is_known or group.letters >= _SHORT
+    ]
 
 
 def _fewest(graphemes: Sequence[str], known: frozenset[bytes]) -> list[_Word]:
     """The fewest words that make up the text, the first the longest, and graphemes in no word."""
     parts = [encoded(grapheme.translate(JOINERS)) for grapheme in graphemes]
-    begins = [not continues_syllable(grapheme) for grapheme in graphemes] + [True]
+    begins = [not continues_syllable(grapheme) for grapheme in graphemes] + [
+        True
+    ]
     costs = [0] * (len(parts) + 1)
     words: list[list[_Word]] = [[]]
     """The best words from each place on, the last place first."""
@@ -129,9 +148,16 @@ def _fewest(graphemes: Sequence[str], known: frozenset[bytes]) -> list[_Word]:
             tried += parts[end - 1]
             if len(tried) > _LONGEST:
                 break
-            if begins[end] and costs[end] + 1 <= costs[start] and tried in known:
+            if (
+                begins[end]
+                and costs[end] + 1 <= costs[start]
+                and tried in known
+            ):
                 costs[start] = costs[end] + 1
-                best = [_Word(start, len(tried), is_known=True), *words[len(parts) - end]]
+                best = [
+                    _Word(start, len(tried), is_known=True),
+                    *words[len(parts) - end],
+                ]
         words.append(best)
     return words[-1]
 
@@ -167,12 +193,16 @@ def phrase_starts(text: str, language: str) -> set[int]:
         if total > half:
             starts.append(place)
     if language == "ja":
-        return set(starts) - {match.end() for match in re.finditer(_BETWEEN_KANJI, text)}
+        return set(starts) - {
+            match.end() for match in re.finditer(_BETWEEN_KANJI, text)
+        }
     words = pairwise([*starts, len(text)])
     return {start for start, end in words if text[start:end] not in _PARTICLES}
 
 
 @cache
 def _model(name: str) -> dict[str, dict[str, int]]:
-    model: dict[str, dict[str, int]] = json.loads(decompress(read_bytes(f"words/{name}.json.gz")))
+    model: dict[str, dict[str, int]] = json.loads(
+        decompress(read_bytes(f"words/{name}.json.gz"))
+    )
     return model

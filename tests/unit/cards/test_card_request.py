@@ -31,7 +31,13 @@ def test_a_title_is_decoded(encoded, title):
     assert title_of(encoded) == title
 
 
-BLANK = "", "title", "title=+%20%00%09%0D%0A%C2%85", "title=%E2%80%8B%EF%B8%8F%CD%8F", "Title=x"
+BLANK = (
+    "",
+    "title",
+    "title=+%20%00%09%0D%0A%C2%85",
+    "title=%E2%80%8B%EF%B8%8F%CD%8F",
+    "Title=x",
+)
 FILLERS = "title=%E2%A0%80", "title=%E3%85%A4+%EF%BE%A0%E1%85%9F"
 
 
@@ -43,7 +49,8 @@ def test_a_missing_or_blank_title_is_refused(query):
 
 
 @pytest.mark.parametrize(
-    "marks", ["%CC%81", "%E0%A4%BF", "%D9%8E", "%E0%B8%B3", "%E2%80%8B%CC%81+%CC%82"]
+    "marks",
+    ["%CC%81", "%E0%A4%BF", "%D9%8E", "%E0%B8%B3", "%E2%80%8B%CC%81+%CC%82"],
 )
 def test_marks_alone_stand_on_a_dotted_circle(marks):
     assert title_of(marks) == "\u25cc" + title_of("x" + marks)[1:]
@@ -70,7 +77,9 @@ def test_every_parameter_is_read_and_has_a_default():
         ("title=x&theme=dark&theme=dark", "theme only once"),
     ],
 )
-def test_other_values_and_repeated_ones_are_refused_with_those_there_are(query, told):
+def test_other_values_and_repeated_ones_are_refused_with_those_there_are(
+    query, told
+):
     with pytest.raises(Invalid, match=told):
         card_of(query)
 
@@ -84,7 +93,10 @@ def test_all_wrong_parameters_are_named():
 
 
 def test_unknown_parameters_are_allowed_and_may_repeat():
-    assert card_of("v=1&title=x&v=2&&utm_source=y&amp;theme=light").theme == "dark"
+    assert (
+        card_of("v=1&title=x&v=2&&utm_source=y&amp;theme=light").theme
+        == "dark"
+    )
 
 
 def test_a_very_long_text_is_cut_and_an_invisible_one_is_absent():
@@ -93,5 +105,14 @@ def test_a_very_long_text_is_cut_and_an_invisible_one_is_absent():
 
 
 def test_a_language_tag_is_read_and_anything_else_is_none():
-    tags = {"ja": "ja", "zh-Hant-TW": "zh-Hant-TW", "": "", "-": "", "../..": "", "x" * 60: ""}
-    assert {tag: card_from({"title": "x", "lang": tag}).lang for tag in tags} == tags
+    tags = {
+        "ja": "ja",
+        "zh-Hant-TW": "zh-Hant-TW",
+        "": "",
+        "-": "",
+        "../..": "",
+        "x" * 60: "",
+    }
+    assert {
+        tag: card_from({"title": "x", "lang": tag}).lang for tag in tags
+    } == tags

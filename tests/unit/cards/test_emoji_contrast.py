@@ -20,12 +20,20 @@ ON_LIGHT = "#0f121c"
     ("emoji", "needs"),
     [
         *((sign, "ink") for sign in ("✔️", "➕", "™️", "©️", "♠️", "✖️")),
-        *((emoji, "outline on dark") for emoji in ("🖤", "🎓", "🎩", "⚫", "⬛", "💲", "🕷️")),
+        *(
+            (emoji, "outline on dark")
+            for emoji in ("🖤", "🎓", "🎩", "⚫", "⬛", "💲", "🕷️")
+        ),
         *((emoji, "outline on light") for emoji in ("🤍", "👻")),
-        *((emoji, "") for emoji in ("♥️", "♦️", "❗", "🚀", "❤️", "😀", "👩🏿‍💻", "🇧🇷", "1️⃣")),
+        *(
+            (emoji, "")
+            for emoji in ("♥️", "♦️", "❗", "🚀", "❤️", "😀", "👩🏿‍💻", "🇧🇷", "1️⃣")
+        ),
     ],
 )
-def test_what_would_not_be_seen_is_inked_or_outlined(emoji: str, needs: str) -> None:
+def test_what_would_not_be_seen_is_inked_or_outlined(
+    emoji: str, needs: str
+) -> None:
     [drawn] = emoji_parts(emoji)
     assert needs_ink(drawn) == (needs == "ink")
     assert needs_outline(drawn, ON_DARK) == (needs == "outline on dark")
@@ -34,10 +42,14 @@ def test_what_would_not_be_seen_is_inked_or_outlined(emoji: str, needs: str) -> 
 
 @pytest.mark.parametrize("emoji", ["✔️", "➕", "™️", "🖤", "🎓"])
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_dark_emoji_is_seen_on_a_dark_card(template: str, emoji: str) -> None:
+def test_a_dark_emoji_is_seen_on_a_dark_card(
+    template: str, emoji: str
+) -> None:
     """A part of it has a brightness far from all that the same card without it has there."""
     pictures = []
     for title in (f"A {emoji}", "A \ue000"):
-        png = RENDERER.render(card_from({"title": title, "template": template})).png
+        png = RENDERER.render(
+            card_from({"title": title, "template": template})
+        ).png
         pictures.append(Image.open(BytesIO(png)).convert("L"))
     assert ImageStat.Stat(ImageChops.difference(*pictures)).extrema[0][1] > 120

@@ -14,7 +14,10 @@ from cardbeat.cards.drawing.page import initial_of, readable_domain
         ("www.xn--fiq228c.example", "www.中文.example"),
         ("xn--eckwd4c7c.xn--zckzah", "ドメイン.テスト"),
         ("xn--80ak6aa92e.com", "аррӏе.com"),
-        ("xn--pple-43d.com", "xn--pple-43d.com"),  # a Cyrillic letter among Latin ones
+        (
+            "xn--pple-43d.com",
+            "xn--pple-43d.com",
+        ),  # a Cyrillic letter among Latin ones
         ("xn--\u00fc.example", "xn--\u00fc.example"),
         ("xn--99999999999.example", "xn--99999999999.example"),
         ("xn--.example", "xn--.example"),
@@ -39,5 +42,7 @@ def test_a_domain_of_one_script_is_decoded(domain: str, shown: str) -> None:
         ("--", ""),
     ],
 )
-def test_an_avatar_has_the_first_letter_of_a_name(name: str, initial: str) -> None:
+def test_an_avatar_has_the_first_letter_of_a_name(
+    name: str, initial: str
+) -> None:
     assert initial_of(name) == initial

@@ -11,7 +11,9 @@ from cardbeat.cards.request import card_from
 from tests.support import wait_until
 from tests.systems import WINDOWS
 
-CARD = card_from({"title": "Hello", "description": "World é ا", "theme": "dark"})
+CARD = card_from(
+    {"title": "Hello", "description": "World é ا", "theme": "dark"}
+)
 OTHER = CARD._replace(title="Other")
 ACCENT = "#16a34a"
 SIGNALS = pytest.mark.skipif(WINDOWS, reason="no signals to a process")
@@ -40,15 +42,21 @@ def test_it_draws_as_the_renderer_does(painter):
     assert painter.draw(CARD) == renderer_of(ACCENT).render(CARD)
 
 
-def test_after_a_kill_another_process_draws_the_card_and_the_log_says_so(painter, caplog):
+def test_after_a_kill_another_process_draws_the_card_and_the_log_says_so(
+    painter, caplog
+):
     process = painter.start()
     process.kill()
     assert painter.draw(CARD).png
     assert painter.start() is not process
-    assert caplog.messages == [f"the process that draws ended with status {process.returncode}"]
+    assert caplog.messages == [
+        f"the process that draws ended with status {process.returncode}"
+    ]
 
 
-def test_an_answer_for_which_there_was_no_memory_does_not_pass_for_the_next(painter, monkeypatch):
+def test_an_answer_for_which_there_was_no_memory_does_not_pass_for_the_next(
+    painter, monkeypatch
+):
     def load(_file):
         monkeypatch.undo()
         raise MemoryError
@@ -63,7 +71,9 @@ def test_a_process_that_always_ends_is_an_error(painter, break_process):
     break_process("raise SystemExit(3)")
     with pytest.raises(RuntimeError, match="ended twice"):
         painter.draw(CARD)
-    break_process("import sys; sys.path.pop(0); del sys.modules['PIL']; import PIL")
+    break_process(
+        "import sys; sys.path.pop(0); del sys.modules['PIL']; import PIL"
+    )
     assert painter.draw(CARD).png
 
 
@@ -76,15 +86,22 @@ def test_a_card_that_takes_too_long_is_an_error_at_once(break_process, caplog):
     painter.close()
 
 
-def test_a_card_that_cannot_be_drawn_is_an_error_with_its_trace_and_the_next_is_drawn(painter):
+def test_a_card_that_cannot_be_drawn_is_an_error_with_its_trace_and_the_next_is_drawn(
+    painter,
+):
     process = painter.start()
-    with pytest.raises(RuntimeError, match=r"drawing failed\nTraceback [^$]* line \d+[^$]*Error: "):
+    with pytest.raises(
+        RuntimeError,
+        match=r"drawing failed\nTraceback [^$]* line \d+[^$]*Error: ",
+    ):
         painter.draw(CARD._replace(template="none"))
     assert painter.draw(CARD).png
     assert painter.start() is process
 
 
-def test_where_no_process_can_be_started_cards_are_drawn_here(painter, monkeypatch, caplog):
+def test_where_no_process_can_be_started_cards_are_drawn_here(
+    painter, monkeypatch, caplog
+):
     with monkeypatch.context() as patch:
         patch.setattr("sys.executable", "/nowhere/python")
         assert painter.draw(CARD) == renderer_of(ACCENT).render(CARD)
@@ -105,7 +122,9 @@ def test_a_close_ends_a_card_that_hangs_and_nothing_more_is_drawn(painter):
     assert process.returncode is not None
 
 
-def test_it_ends_when_its_pipe_is_closed_as_by_a_server_that_is_killed(painter):
+def test_it_ends_when_its_pipe_is_closed_as_by_a_server_that_is_killed(
+    painter,
+):
     process = painter.start()
     process.stdin.close()
     wait_until(lambda: process.poll() == 0)

@@ -15,7 +15,12 @@ from PIL import Image, ImageChops, ImageStat, features
 
 from build_zipapp import contents
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
-from cardbeat.cards.drawing.render import Drawing, Renderer, own_version, renderer_version
+from cardbeat.cards.drawing.render import (
+    Drawing,
+    Renderer,
+    own_version,
+    renderer_version,
+)
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES, card_from
 from cardbeat.errors import Invalid
 from cardbeat.files import read_bytes
@@ -56,8 +61,12 @@ def is_sound(drawing: Drawing) -> bool:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("theme", THEMES)
-def test_a_card_is_under_65_kb_and_the_same_each_time(template: str, theme: str) -> None:
-    first, second = (drawing_of(**FULL, template=template, theme=theme) for _ in range(2))
+def test_a_card_is_under_65_kb_and_the_same_each_time(
+    template: str, theme: str
+) -> None:
+    first, second = (
+        drawing_of(**FULL, template=template, theme=theme) for _ in range(2)
+    )
     assert first == second
     assert len(first.png) < 65_000
     assert is_sound(first)
@@ -65,27 +74,43 @@ def test_a_card_is_under_65_kb_and_the_same_each_time(template: str, theme: str)
 
 @pytest.mark.parametrize("renderer", RENDERERS, ids=["raqm", "basic"])
 @pytest.mark.parametrize("seed", range(5))
-def test_hostile_texts_stay_small_and_inside(renderer: Renderer, seed: int) -> None:
+def test_hostile_texts_stay_small_and_inside(
+    renderer: Renderer, seed: int
+) -> None:
     chance = random.Random(seed)
     for fields in (mixed_scripts(chance), hostile_fields(chance)):
         drawing = renderer.render(card_from(fields))
         assert is_sound(drawing)
-        look = {name: fields[name] for name in ("template", "theme") if name in fields}
+        look = {
+            name: fields[name]
+            for name in ("template", "theme")
+            if name in fields
+        }
         empty = drawing_of(title="\ue000", **look)
         difference = ImageChops.difference(image_of(drawing), image_of(empty))
-        for box in ((0, 0, WIDTH, EDGE_PX), (0, HEIGHT - EDGE_PX, WIDTH, HEIGHT)):
-            assert difference.crop(box).getbbox() is None or fields.get("template") == "blog"
+        for box in (
+            (0, 0, WIDTH, EDGE_PX),
+            (0, HEIGHT - EDGE_PX, WIDTH, HEIGHT),
+        ):
+            assert (
+                difference.crop(box).getbbox() is None
+                or fields.get("template") == "blog"
+            )
 
 
 @pytest.mark.parametrize("renderer", RENDERERS, ids=["raqm", "basic"])
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     st.dictionaries(st.sampled_from(TEXTS), st.text(max_size=80), min_size=1),
     st.sampled_from(TEMPLATES),
 )
-def test_any_text_draws(renderer: Renderer, texts: dict[str, str], template: str) -> None:
+def test_any_text_draws(
+    renderer: Renderer, texts: dict[str, str], template: str
+) -> None:
     try:
         card = card_from({**texts, "template": template})
     except Invalid:
@@ -98,23 +123,36 @@ def emoji(first: int, count: int) -> str:
 
 
 def test_a_wall_of_emoji_stays_small_and_keeps_many_colours() -> None:
-    labels = {"author": emoji(0x1F600, 24), "tag": emoji(0x1F680, 16), "domain": emoji(0x1F340, 16)}
-    drawing = drawing_of(title=emoji(0x1F400, 60), description=emoji(0x1F440, 64), **labels)
+    labels = {
+        "author": emoji(0x1F600, 24),
+        "tag": emoji(0x1F680, 16),
+        "domain": emoji(0x1F340, 16),
+    }
+    drawing = drawing_of(
+        title=emoji(0x1F400, 60), description=emoji(0x1F440, 64), **labels
+    )
     assert is_sound(drawing)
     assert len(image_of(drawing).getcolors(1 << 20) or []) > 60
 
 
 def test_what_no_font_has_is_counted_over_all_texts_once() -> None:
     assert (
-        drawing_of(title="a\ue000b", author="\ue000", domain="x\ue001.example").missing_glyphs == 3
+        drawing_of(
+            title="a\ue000b", author="\ue000", domain="x\ue001.example"
+        ).missing_glyphs
+        == 3
     )
     assert drawing_of(title="plain 漢字 🎉").missing_glyphs == 0
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_templates_are_told_apart_in_a_thumbnail_by_more_than_their_text(theme: str) -> None:
+def test_the_templates_are_told_apart_in_a_thumbnail_by_more_than_their_text(
+    theme: str,
+) -> None:
     small = [
-        image_of(drawing_of(title="\ue000", template=template, theme=theme)).resize((60, 32))
+        image_of(
+            drawing_of(title="\ue000", template=template, theme=theme)
+        ).resize((60, 32))
         for template in TEMPLATES
     ]
     for one, other in combinations(small, 2):
@@ -124,7 +162,10 @@ def test_the_templates_are_told_apart_in_a_thumbnail_by_more_than_their_text(the
 def test_a_right_to_left_card_has_its_light_from_the_right() -> None:
     left = image_of(drawing_of(title="a"))
     right = image_of(drawing_of(title="א"))
-    lit = [(left.getpixel((x, 40)), right.getpixel((WIDTH - 1 - x, 40))) for x in range(0, WIDTH, 25)]
+    lit = [
+        (left.getpixel((x, 40)), right.getpixel((WIDTH - 1 - x, 40)))
+        for x in range(0, WIDTH, 25)
+    ]
     assert all(one == other for one, other in lit)
     assert lit[0] != lit[-1]
 
@@ -146,7 +187,9 @@ def test_a_card_looks_as_approved(template: str, theme: str) -> None:
     assert path.stat().st_size <= 60_000
     size = GOLDEN_WIDTH, GOLDEN_WIDTH * HEIGHT // WIDTH
     pictures = image_of(drawing), Image.open(path).convert("RGB")
-    small, approved = (picture.resize(size, Image.Resampling.LANCZOS) for picture in pictures)
+    small, approved = (
+        picture.resize(size, Image.Resampling.LANCZOS) for picture in pictures
+    )
     assert (
         max(ImageStat.Stat(ImageChops.difference(small, approved)).mean)
         < TOLERANCE[bool(features.check("raqm"))]
@@ -166,12 +209,16 @@ def test_a_card_looks_as_approved(template: str, theme: str) -> None:
         "light/blog.png",
     ],
 )
-def test_the_renderers_version_changes_with_whatever_draws(tmp_path: Path, path: str) -> None:
+def test_the_renderers_version_changes_with_whatever_draws(
+    tmp_path: Path, path: str
+) -> None:
     package = tmp_path / "cardbeat"
     shutil.copytree(
         ROOT / "cardbeat",
         package,
-        ignore=shutil.ignore_patterns("*.ttf.gz", "__pycache__", "docs", "pages"),
+        ignore=shutil.ignore_patterns(
+            "*.ttf.gz", "__pycache__", "docs", "pages"
+        ),
     )
     before = renderer_version(package)
     (package / path).write_bytes((package / path).read_bytes() + b"\n")
@@ -179,11 +226,16 @@ def test_the_renderers_version_changes_with_whatever_draws(tmp_path: Path, path:
     assert renderer_version(package, "#112233") != renderer_version(package)
 
 
-def test_the_renderers_version_is_the_same_on_disk_and_in_the_artifact(tmp_path: Path) -> None:
+def test_the_renderers_version_is_the_same_on_disk_and_in_the_artifact(
+    tmp_path: Path,
+) -> None:
     artifact = tmp_path / "x.pyz"
     with zipfile.ZipFile(artifact, "w") as archive:
         for name, data in contents().items():
             archive.writestr(name, data)
     with zipfile.ZipFile(artifact) as archive:
-        assert renderer_version(zipfile.Path(archive, "cardbeat/")) == own_version()
+        assert (
+            renderer_version(zipfile.Path(archive, "cardbeat/"))
+            == own_version()
+        )
     assert own_version().partition("-")[0].isalnum()

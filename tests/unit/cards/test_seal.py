@@ -15,7 +15,9 @@ def test_a_sealed_card_tells_what_it_was_drawn_of():
     assert card.png.endswith(IEND)
 
 
-@pytest.mark.parametrize("text", [b"tEXtcardbeat\x00", b"tEXtcardbeat\x00b.png 1 00000000"])
+@pytest.mark.parametrize(
+    "text", [b"tEXtcardbeat\x00", b"tEXtcardbeat\x00b.png 1 00000000"]
+)
 def test_a_picture_that_looks_like_a_seal_is_sealed_as_any_other(text):
     card = seal("a.png", PNG.removesuffix(IEND) + text, 0)
     assert unseal(card.png) == card
@@ -36,7 +38,9 @@ def test_every_flipped_bit_is_noticed():
             assert unseal(bytes(damaged)) is None
 
 
-@pytest.mark.parametrize("data", [b"", b"x", PNG, IEND, b"tEXtcardbeat\x00", bytes(100)])
+@pytest.mark.parametrize(
+    "data", [b"", b"x", PNG, IEND, b"tEXtcardbeat\x00", bytes(100)]
+)
 def test_what_has_no_seal_is_no_card(data):
     assert unseal(data) is None
 

@@ -70,13 +70,17 @@ DAMAGE = {
     "gone": lambda path, _: path.unlink(),
     "link": pytest.param(link, marks=LINKS),
     "pipe": pytest.param(pipe, marks=PIPES),
-    "huge": pytest.param(lambda path, _: os.truncate(path, 1 << 40), marks=SPARSE),
+    "huge": pytest.param(
+        lambda path, _: os.truncate(path, 1 << 40), marks=SPARSE
+    ),
 }
 
 
 @pytest.mark.parametrize("reads", [0, 1])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_or_foreign_file_is_never_served_and_is_replaced(store, damage, reads):
+def test_a_damaged_or_foreign_file_is_never_served_and_is_replaced(
+    store, damage, reads
+):
     """Also where it was whole when it was read before, a minute ago by the file's time."""
     for name in (NAME, OTHER):
         store.put(card_of(name))
@@ -99,7 +103,9 @@ def test_reading_leaves_nothing_open(store):
 
 
 def test_a_failed_write_leaves_nothing_behind(store, monkeypatch, caplog):
-    monkeypatch.setattr(os, "replace", Mock(side_effect=OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        os, "replace", Mock(side_effect=OSError(28, "No space left on device"))
+    )
     store.put(card_of())
     assert store.read(NAME) is None
     assert files_in(store.folder) == set()
@@ -136,7 +142,9 @@ def counted(folder, max_bytes, **options):
     return store
 
 
-def test_the_least_recently_used_make_room_and_those_in_memory_are_the_last(tmp_path):
+def test_the_least_recently_used_make_room_and_those_in_memory_are_the_last(
+    tmp_path,
+):
     fill(tmp_path, NAMES[:10])
     store = counted(tmp_path, 10 * CARD_BYTES)
     assert store.read(NAMES[0])
@@ -194,7 +202,9 @@ def test_a_use_is_noted_once_an_hour(tmp_path):
     store.close()
 
 
-def test_a_card_that_cannot_be_removed_keeps_no_other_from_it(tmp_path, monkeypatch):
+def test_a_card_that_cannot_be_removed_keeps_no_other_from_it(
+    tmp_path, monkeypatch
+):
     fill(tmp_path, NAMES[:10])
     unlink = os.unlink
 
@@ -233,11 +243,20 @@ def test_cards_are_not_stored_while_less_than_twice_the_reserve_is_free(
     assert ("the disk is nearly full" in caplog.text) == (not is_stored)
 
 
-@pytest.mark.parametrize(("lacking", "kept"), [(0, 30), (10, 18), (30, 0), (71, 0)])
+@pytest.mark.parametrize(
+    ("lacking", "kept"), [(0, 30), (10, 18), (30, 0), (71, 0)]
+)
 def test_stored_cards_make_room_while_the_disk_is_low(tmp_path, lacking, kept):
     fill(tmp_path, NAMES[:30])
-    store = Store(tmp_path, 10**9, "v1", reserve=Disk((40 - lacking) * CARD_BYTES))
+    store = Store(
+        tmp_path, 10**9, "v1", reserve=Disk((40 - lacking) * CARD_BYTES)
+    )
     store.start()
-    wait_until(lambda: store.bytes_stored == kept * CARD_BYTES and len(files_in(store.folder)) == kept)
+    wait_until(
+        lambda: (
+            store.bytes_stored == kept * CARD_BYTES
+            and len(files_in(store.folder)) == kept
+        )
+    )
     store.close()
     assert files_in(store.folder) == set(NAMES[30 - kept : 30])

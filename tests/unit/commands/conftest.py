@@ -17,7 +17,9 @@ class Ran:
 
     def refused(self):
         """The one line that it printed in place of doing anything."""
-        assert (self.status, self.out, self.err.count("\n")) == (2, "", 1), self.err
+        assert (self.status, self.out, self.err.count("\n")) == (2, "", 1), (
+            self.err
+        )
         return self.err.removeprefix("cardbeat: ").rstrip("\n")
 
 

@@ -19,7 +19,9 @@ def in_a_process(folder, *argv, code=""):
     environment = clean_environment(PYTHONPATH=str(ROOT))
     start = f"{code}\nimport sys; from cardbeat.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-B", "-c", start, *argv]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, check=False
+    )
 
 
 def test_the_card_goes_to_a_file_or_to_standard_output(run, tmp_path):
@@ -35,16 +37,25 @@ def test_the_card_goes_to_a_file_or_to_standard_output(run, tmp_path):
 
 def test_a_card_whose_text_is_not_shaped_says_so(run, monkeypatch):
     monkeypatch.setattr(features, "check", lambda _: False)
-    for title, missing, told in (("क्षत्रिय", 8, f"cardbeat: {UNSHAPED}\n"), ("Hello, عالم", 0, "")):
+    for title, missing, told in (
+        ("क्षत्रिय", 8, f"cardbeat: {UNSHAPED}\n"),
+        ("Hello, عالم", 0, ""),
+    ):
         ran = run(*CARD, "a.png", "--title", title, "--json")
-        assert (json.loads(ran.out)["missing_glyphs"], ran.err) == (missing, told)
+        assert (json.loads(ran.out)["missing_glyphs"], ran.err) == (
+            missing,
+            told,
+        )
 
 
 @LIMITS
 def test_where_there_is_no_room_the_picture_before_stays(tmp_path):
     (tmp_path / "a.png").write_bytes(b"before")
     ran = in_a_process(tmp_path, *CARD, "a.png", code=LITTLE_ROOM)
-    assert (ran.returncode, ran.stderr) == (2, b"cardbeat: can't write a.png: File too large\n")
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        b"cardbeat: can't write a.png: File too large\n",
+    )
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"before"]
 
 
@@ -56,13 +67,23 @@ def test_a_link_and_the_mode_of_a_picture_stay(run, tmp_path):
     (tmp_path / "a.png").symlink_to(old.name)
     assert run(*CARD, "a.png").status == 0
     assert (tmp_path / "a.png").is_symlink()
-    assert (old.read_bytes()[:4], old.stat().st_mode & 0o777) == (b"\x89PNG", 0o640)
+    assert (old.read_bytes()[:4], old.stat().st_mode & 0o777) == (
+        b"\x89PNG",
+        0o640,
+    )
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        *("none/a.png", "page.html", "- --accent red", "- --title ", "- --title \u200b", "- --theme x"),
+        *(
+            "none/a.png",
+            "page.html",
+            "- --accent red",
+            "- --title ",
+            "- --title \u200b",
+            "- --theme x",
+        ),
     ],
 )
 def test_what_can_not_be_drawn_is_one_line_and_status_2(wrong, run, tmp_path):

@@ -25,7 +25,14 @@ PAGE = "<!doctype html>\n<html><head>\n<title>{} | My site</title>\n</head><body
 OWN_IMAGE = "<meta property=og:image content={}><title>A"
 REDIRECT = "<meta http-equiv=refresh content='0; url=/'>"
 OUT = ("site", "--output", "out")
-TAG = ("site", "--output", "site/cards", "--write-tags", "--base-url", "https://x.example")
+TAG = (
+    "site",
+    "--output",
+    "site/cards",
+    "--write-tags",
+    "--base-url",
+    "https://x.example",
+)
 
 
 @pytest.fixture
@@ -62,7 +69,9 @@ def write_lines(*lines):
 
 def files(folder="out"):
     paths = Path(folder).rglob("*")
-    return {path.relative_to(folder).as_posix() for path in paths if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix() for path in paths if path.is_file()
+    }
 
 
 def shows(file, **fields):
@@ -74,13 +83,29 @@ def shows(file, **fields):
 
 def test_each_page_has_a_card_of_what_it_says(cards):
     more = "<meta name=author content=Ada><meta name=description content=B>"
-    write(index="Front", c="C", a__b__index=f"<html lang=ja><title>今日 | My site</title>{more}")
+    write(
+        index="Front",
+        c="C",
+        a__b__index=f"<html lang=ja><title>今日 | My site</title>{more}",
+    )
     look = ("--template", "blog", "--theme", "light")
     told = cards(*OUT, "--base-url", "https://blog.example:8000/x", *look)
-    assert (told["status"], told["stderr"], told["drawn"], told["failed"]) == (0, [], 3, 0)
+    assert (told["status"], told["stderr"], told["drawn"], told["failed"]) == (
+        0,
+        [],
+        3,
+        0,
+    )
     assert files() == {"index.png", "a/b.png", "c.png"}
-    fields = {"author": "Ada", "domain": "blog.example", "template": "blog", "theme": "light"}
-    assert shows("out/a/b.png", title="今日", description="B", lang="ja", **fields)
+    fields = {
+        "author": "Ada",
+        "domain": "blog.example",
+        "template": "blog",
+        "theme": "light",
+    }
+    assert shows(
+        "out/a/b.png", title="今日", description="B", lang="ja", **fields
+    )
 
 
 WRONG_LINES = [
@@ -95,10 +120,19 @@ WRONG_LINES = [
 
 
 def test_lines_give_cards_and_what_is_wrong_with_others_is_told(cards):
-    good = {"title": "A", "output": "x/a.png", "template": "article", "more": 1}
+    good = {
+        "title": "A",
+        "output": "x/a.png",
+        "template": "article",
+        "more": 1,
+    }
     write_lines(good, *(line for line, _ in WRONG_LINES), "")
     told = cards("list.jsonl", "--output", "out", "--theme", "light")
-    assert (told["status"], told["drawn"], told["failed"]) == (1, 1, len(WRONG_LINES))
+    assert (told["status"], told["drawn"], told["failed"]) == (
+        1,
+        1,
+        len(WRONG_LINES),
+    )
     for sentence, (_, words) in zip(told["stderr"], WRONG_LINES, strict=True):
         assert words in sentence
         assert len(sentence) < 300
@@ -116,7 +150,11 @@ def test_a_second_run_draws_only_what_is_new_or_looks_otherwise(cards):
     assert (told["drawn"], told["unchanged"]) == (2, 2)
     assert Path("out/d.png").stat().st_mtime_ns == before
     Path("out").rename("moved")
-    for look, drawn in ((), 0), (("--theme", "light"), 4), (("--accent", "#16a34a"), 4):
+    for look, drawn in (
+        ((), 0),
+        (("--theme", "light"), 4),
+        (("--accent", "#16a34a"), 4),
+    ):
         argv = ("site", "--output", "moved", *look)
         assert [cards(*argv)["drawn"] for _ in range(2)] == [drawn, 0]
 
@@ -128,11 +166,19 @@ def test_the_users_own_files_stay_and_pages_name_them(cards):
     Image.new("RGB", (1200, 630)).save("site/cards/about.png")
     Path("site/cards/large.png").write_bytes(bytes(2**20 + 1))
     os.mkfifo("site/cards/pipe.png")
-    mine = [Path(f"site/cards/{name}.png").read_bytes() for name in ("about", "large")]
+    mine = [
+        Path(f"site/cards/{name}.png").read_bytes()
+        for name in ("about", "large")
+    ]
     told = cards(*TAG)
-    assert [told[name] for name in ("status", "drawn", "unchanged", "tagged")] == [0, 1, 3, 4]
+    assert [
+        told[name] for name in ("status", "drawn", "unchanged", "tagged")
+    ] == [0, 1, 3, 4]
     assert told["replaced"] == ["about.png", "large.png", "pipe.png"]
-    assert [Path(f"site/cards/{name}.png").read_bytes() for name in ("about", "large")] == mine
+    assert [
+        Path(f"site/cards/{name}.png").read_bytes()
+        for name in ("about", "large")
+    ] == mine
     assert Path("site/cards/pipe.png").is_fifo()
 
 
@@ -143,26 +189,42 @@ def edit(page, old, new):
 
 def test_a_card_whose_page_is_gone_is_told_unless_a_page_names_it(cards):
     """As after a page was renamed, lost its title, moved or was copied. No picture is removed."""
-    write(moved="<title>M</title>", untitled="<title>U", gone__index="G", **{"old é": "O"})
+    write(
+        moved="<title>M</title>",
+        untitled="<title>U",
+        gone__index="G",
+        **{"old é": "O"},
+    )
     assert cards(*TAG)["tagged"] == 4
     old = Path("site/old é.html").rename("site/new.html").read_text()
     Path("site/gone/index.html").unlink()
     Image.new("RGB", (1200, 630)).save("site/cards/own.png")
     edit("untitled", "<title>", "")
     edit("moved", "<title>", f"{REDIRECT}<title>")
-    write(cdn=old.replace("x.example", "cdn.x"), own=OWN_IMAGE.format("https://x.example/own.png"))
+    write(
+        cdn=old.replace("x.example", "cdn.x"),
+        own=OWN_IMAGE.format("https://x.example/own.png"),
+    )
     before = files("site/cards")
     told = cards(*TAG)
-    assert [told[it] for it in ("status", "unused", "tagged")] == [0, ["gone.png"], 0]
+    assert [told[it] for it in ("status", "unused", "tagged")] == [
+        0,
+        ["gone.png"],
+        0,
+    ]
     assert told["other_card"] == ["cdn.html", "new.html"]
     assert before < files("site/cards")
     Path("site/long.html").write_bytes(bytes(32 * 2**20 + 1))
-    assert cards(*TAG)["unused"] == [], "a run that failed in part does not know"
+    assert cards(*TAG)["unused"] == [], (
+        "a run that failed in part does not know"
+    )
 
 
 def contents(folder):
     paths = [path for path in Path(folder).rglob("*") if path.is_file()]
-    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
+    return {
+        path: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths
+    }
 
 
 TAG_LINE = re.compile(rb'\r?\n<meta (?:property="og:|name="twitter:)[^\r\n]*')
@@ -170,12 +232,25 @@ TAG_LINE = re.compile(rb'\r?\n<meta (?:property="og:|name="twitter:)[^\r\n]*')
 
 def test_tags_are_written_once_and_name_each_card(cards):
     page = PAGE.format("A &amp; B").replace("\n", "\r\n")
-    write(index="Front", **{"é #1__a": page}, no="<head></head>", own=OWN_IMAGE.format("/own.png"))
+    write(
+        index="Front",
+        **{"é #1__a": page},
+        no="<head></head>",
+        own=OWN_IMAGE.format("/own.png"),
+    )
     Path("site/index.html").chmod(0o640)
     before = contents("site")
-    argv = ("site", "--output", "site/my cards", *TAG[3:5], "https://x.example/blog/")
+    argv = (
+        "site",
+        "--output",
+        "site/my cards",
+        *TAG[3:5],
+        "https://x.example/blog/",
+    )
     told = cards(*argv)
-    counts = [told[name] for name in ("status", "drawn", "tagged", "without_title")]
+    counts = [
+        told[name] for name in ("status", "drawn", "tagged", "without_title")
+    ]
     assert counts == [0, 3, 2, ["no.html"]]
     url = "https://x.example/blog/my%20cards/%C3%A9%20%231/a.png"
     tagged = Path("site/é #1/a.html").read_bytes().decode()
@@ -184,7 +259,11 @@ def test_tags_are_written_once_and_name_each_card(cards):
         assert TAG_LINE.sub(b"", path.read_bytes()) == html
     assert WINDOWS or Path("site/index.html").stat().st_mode & 0o777 == 0o640
     after = contents("site")
-    assert [cards(*argv)[name] for name in ("drawn", "tagged", "unused")] == [0, 0, []]
+    assert [cards(*argv)[name] for name in ("drawn", "tagged", "unused")] == [
+        0,
+        0,
+        [],
+    ]
     assert contents("site") == after
 
 
@@ -193,7 +272,12 @@ def test_a_page_without_a_place_for_tags_is_told_and_stays(cards):
     write(b="B")
     Path("site/a.html").write_bytes(page)
     told = cards(*TAG)
-    assert (told["status"], told["drawn"], told["tagged"], len(told["stderr"])) == (1, 2, 1, 1)
+    assert (
+        told["status"],
+        told["drawn"],
+        told["tagged"],
+        len(told["stderr"]),
+    ) == (1, 2, 1, 1)
     assert "has no place" in told["stderr"][0]
     assert Path("site/a.html").read_bytes() == page
 
@@ -207,8 +291,14 @@ def test_what_networks_will_not_see_is_told_and_no_failure(cards, run):
     )
     told = cards(*TAG)
     assert (told["status"], told["relative_image"]) == (0, [])
-    assert (told["empty_image"], told["twitter_card"]) == (["empty_image.html"], ["small.html"])
-    assert "empty_image: 1: empty_image.html" in run("cards", *TAG).out.splitlines()
+    assert (told["empty_image"], told["twitter_card"]) == (
+        ["empty_image.html"],
+        ["small.html"],
+    )
+    assert (
+        "empty_image: 1: empty_image.html"
+        in run("cards", *TAG).out.splitlines()
+    )
 
 
 @LINKS
@@ -223,7 +313,9 @@ def test_links_hidden_files_and_the_folder_of_cards_are_not_read(cards):
 
 
 @pytest.mark.parametrize("source", ["none", "empty", "empty.jsonl"])
-def test_a_source_without_pages_is_one_line_and_status_1_and_removes_nothing(cards, source):
+def test_a_source_without_pages_is_one_line_and_status_1_and_removes_nothing(
+    cards, source
+):
     Path("empty").mkdir()
     Path("empty.jsonl").write_text("\n")
     write(a="A")
@@ -240,8 +332,14 @@ def test_a_source_without_pages_is_one_line_and_status_1_and_removes_nothing(car
         ("site --output out --theme pink", "dark, light"),
         ("site --output .", "of their own"),
         ("site --output site/c --write-tags", "--base-url"),
-        ("site --output out --write-tags --base-url https://x.example", "of their own"),
-        ("list.jsonl --output out --write-tags --base-url https://x.example", "folder"),
+        (
+            "site --output out --write-tags --base-url https://x.example",
+            "of their own",
+        ),
+        (
+            "list.jsonl --output out --write-tags --base-url https://x.example",
+            "folder",
+        ),
         ("site --output list.jsonl/x", "can't write"),
     ],
 )
@@ -264,7 +362,10 @@ def test_what_can_not_be_shaped_here_is_told(cards, monkeypatch):
     write(a="<title>ټول ډېر</title>", b="<title>fine</title>")
     renderer = Renderer(Fonts(shaping=False))
     monkeypatch.setattr(workers, "renderer_of", lambda _: renderer)
-    assert [cards(*OUT)["stderr"] for _ in range(2)] == [[f"cardbeat: {UNSHAPED}"], []]
+    assert [cards(*OUT)["stderr"] for _ in range(2)] == [
+        [f"cardbeat: {UNSHAPED}"],
+        [],
+    ]
 
 
 CARDS = [Card(f"Page {number}") for number in range(FEW + 4)]
@@ -273,13 +374,19 @@ CARDS = [Card(f"Page {number}") for number in range(FEW + 4)]
 def test_many_are_drawn_by_processes_as_few_are_here():
     many = dict(draw(CARDS, None))
     assert sorted(many) == list(range(FEW + 4))
-    assert [many[number] for number in range(FEW)] == [it for _, it in draw(CARDS[:FEW], None)]
+    assert [many[number] for number in range(FEW)] == [
+        it for _, it in draw(CARDS[:FEW], None)
+    ]
 
 
 @pytest.mark.parametrize("count", [1, FEW + 1])
 def test_a_card_that_cannot_be_drawn_costs_no_other_one(count):
-    found = dict(draw([CARDS[0]._replace(template="none"), *CARDS[:count]], None))
-    assert [number for number, it in found.items() if isinstance(it, str)] == [0]
+    found = dict(
+        draw([CARDS[0]._replace(template="none"), *CARDS[:count]], None)
+    )
+    assert [number for number, it in found.items() if isinstance(it, str)] == [
+        0
+    ]
     assert len(found) == count + 1
     assert re.fullmatch("drawing failed: .+", found[0])
 
@@ -296,7 +403,11 @@ def stopped(number):
     """The status and the stderr of `cards` that got a signal when some cards were there."""
     command = [sys.executable, "-m", "cardbeat", "cards", *OUT]
     environment = clean_environment(PYTHONPATH=str(ROOT))
-    options = {"stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    options = {
+        "stderr": subprocess.PIPE,
+        "text": True,
+        "start_new_session": True,
+    }
     with subprocess.Popen(command, env=environment, **options) as process:
         wait_until(lambda: len([*Path().glob("out/*.png")]) > 8)
         process.send_signal(number)
@@ -306,7 +417,9 @@ def stopped(number):
 
 
 @STOPS
-@pytest.mark.parametrize("number", [signal.Signals.SIGTERM, signal.Signals.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.Signals.SIGTERM, signal.Signals.SIGKILL]
+)
 def test_a_stop_ends_all_processes_and_leaves_whole_files(cards, number):
     write(**{f"{n}__index": f"Page {n}" for n in range(120)})
     status, told = stopped(number)
@@ -330,7 +443,9 @@ def test_only_a_terminal_gets_a_bar_which_goes_away(cards, run, monkeypatch):
 
 
 @LINKS
-def test_a_link_at_the_name_of_a_temporary_file_leads_nowhere(cards, monkeypatch):
+def test_a_link_at_the_name_of_a_temporary_file_leads_nowhere(
+    cards, monkeypatch
+):
     write(a="A")
     Path("victim.txt").write_text("mine")
     Path("out").mkdir()

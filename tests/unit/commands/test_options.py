@@ -15,12 +15,19 @@ from tests.documentation import DOCS
 RIGHT = {
     "--host": {"::1": "::1"},
     "--port": {"9000": 9000, "00000000000000080": 80, "0": 0},
-    "--base-url": {"https://cards.example/x/": "https://cards.example/x", "http://[::1]:80": "http://[::1]:80"},
+    "--base-url": {
+        "https://cards.example/x/": "https://cards.example/x",
+        "http://[::1]:80": "http://[::1]:80",
+    },
     "--sweep-seconds": {"60": 60, "0.5": 0.5},
     "--registration": {"closed": False, "open": True},
     "--store-mb": {"1": 2**20},
-    "--report-to": {"http://host/me@example.org": "http://host/me@example.org"},
-    "--webhook-proxy": {"http://me:s%40fe@proxy:3128": "http://me:s%40fe@proxy:3128"},
+    "--report-to": {
+        "http://host/me@example.org": "http://host/me@example.org"
+    },
+    "--webhook-proxy": {
+        "http://me:s%40fe@proxy:3128": "http://me:s%40fe@proxy:3128"
+    },
     "--trusted-proxy": {"10.0.0.1, fd00::/8": "10.0.0.1/32 fd00::/8"},
 }
 MEMBERS = {
@@ -34,9 +41,21 @@ WRONG = {
     "--sweep-seconds": ["0", "nan", "3600.1"],
     "--register-per-minute": ["0", "199999999"],
     "--registration": ["maybe"],
-    "--base-url": ["cards.example", "https://cards.example/?a", "http://user:s3cret@host/"],
-    "--report-to": ["ftp://example.com/", "http://exa mple/", "http://s3cret@host/"],
-    "--webhook-proxy": ["", "https://me:s3cret@proxy/", "http://me:s3cret@proxy/x"],
+    "--base-url": [
+        "cards.example",
+        "https://cards.example/?a",
+        "http://user:s3cret@host/",
+    ],
+    "--report-to": [
+        "ftp://example.com/",
+        "http://exa mple/",
+        "http://s3cret@host/",
+    ],
+    "--webhook-proxy": [
+        "",
+        "https://me:s3cret@proxy/",
+        "http://me:s3cret@proxy/x",
+    ],
     "--trusted-proxy": ["10.0.0.1/8", "", "s3cret"],
     "--tiers": ["", "-", "postgresql://me:s3cret@host/"],
     "--accent": ["", "red", "#2563eb\n", "#２563eb"],
@@ -64,7 +83,9 @@ def test_without_options_all_is_as_usual():
 
 
 @pytest.mark.parametrize("flag", RIGHT)
-def test_an_option_is_a_flag_or_a_variable_and_the_flag_wins(flag, monkeypatch):
+def test_an_option_is_a_flag_or_a_variable_and_the_flag_wins(
+    flag, monkeypatch
+):
     name = flag[2:].replace("-", "_")
     variable = f"CARDBEAT_{name.upper()}"
     for text, expected in RIGHT[flag].items():
@@ -76,9 +97,16 @@ def test_an_option_is_a_flag_or_a_variable_and_the_flag_wins(flag, monkeypatch):
         config()
 
 
-def test_a_switch_is_a_flag_or_a_variable_and_a_list_may_be_repeated(monkeypatch):
+def test_a_switch_is_a_flag_or_a_variable_and_a_list_may_be_repeated(
+    monkeypatch,
+):
     assert config("--allow-private-webhooks").allow_private_webhooks
-    for text, expected in (("yes", True), ("1", True), ("Off", False), ("0", False)):
+    for text, expected in (
+        ("yes", True),
+        ("1", True),
+        ("Off", False),
+        ("0", False),
+    ):
         monkeypatch.setenv("CARDBEAT_QUIET_HEALTH", text)
         assert config().quiet_health is expected
     proxies = ("--trusted-proxy", "::1", "--trusted-proxy", "10.1.1.1")
@@ -86,7 +114,9 @@ def test_a_switch_is_a_flag_or_a_variable_and_a_list_may_be_repeated(monkeypatch
 
 
 @pytest.mark.parametrize("flag", WRONG)
-def test_an_option_out_of_range_is_one_line_that_names_it_and_not_its_value(flag):
+def test_an_option_out_of_range_is_one_line_that_names_it_and_not_its_value(
+    flag,
+):
     for text in WRONG[flag]:
         with pytest.raises(StartupError) as caught:
             config(flag, text)
@@ -106,21 +136,32 @@ GOOD_URLS = [
     "postgresql://[fe80::1%25eth0]:5433,%2Frun/db?options=-c%20a[b",
 ]
 BAD_URLS = [
-    *("s3cret", "mysql://me:s3cret@host/db", "postgresql://[s3cret/db", "postgresql://me:s3cret/db"),
+    *(
+        "s3cret",
+        "mysql://me:s3cret@host/db",
+        "postgresql://[s3cret/db",
+        "postgresql://me:s3cret/db",
+    ),
     *(f"postgresql://me:s3{sign}cret@host/db" for sign in "/@:#?% "),
 ]
 
 
-def test_a_database_is_named_by_a_variable_alone_and_no_refusal_shows_a_password(monkeypatch):
+def test_a_database_is_named_by_a_variable_alone_and_no_refusal_shows_a_password(
+    monkeypatch,
+):
     for url in GOOD_URLS:
         monkeypatch.setenv("CARDBEAT_DATABASE", f"{url}\n")
         assert config().database == url
         assert "cret" not in repr(config())
-    with pytest.raises(StartupError, match="unrecognized arguments: --database"):
+    with pytest.raises(
+        StartupError, match="unrecognized arguments: --database"
+    ):
         config("--database", GOOD_URLS[0])
     for url in BAD_URLS:
         monkeypatch.setenv("CARDBEAT_DATABASE", url)
-        with pytest.raises(StartupError, match="CARDBEAT_DATABASE: must be a URL such as") as refused:
+        with pytest.raises(
+            StartupError, match="CARDBEAT_DATABASE: must be a URL such as"
+        ) as refused:
             config()
         assert "cret" not in str(refused.value)
 
@@ -135,9 +176,22 @@ def help_of(capsys):
     return told
 
 
-WORDS = {"http://HOST:PORT", "free and unlimited", "off", "none", "as designed", "UTC"}
+WORDS = {
+    "http://HOST:PORT",
+    "free and unlimited",
+    "off",
+    "none",
+    "as designed",
+    "UTC",
+}
 """Defaults that are no values of their options."""
-ACTIONS = ["checks apply", "checks test", "checks snooze", "keys create", "keys tier"]
+ACTIONS = [
+    "checks apply",
+    "checks test",
+    "checks snooze",
+    "keys create",
+    "keys tier",
+]
 
 
 @pytest.mark.parametrize("command", [*cli.COMMANDS, *ACTIONS])
@@ -147,11 +201,19 @@ def test_help_fits_two_screens(help_of, command):
     assert max(map(len, lines)) <= 80
 
 
-def test_help_shows_every_option_with_its_default_and_the_documentation_shows_it(help_of):
+def test_help_shows_every_option_with_its_default_and_the_documentation_shows_it(
+    help_of,
+):
     told = help_of("serve")
     assert f"```text\n{told.strip()}\n```" in DOCS["options"]
-    assert all(command in told for command in [*cli.COMMANDS, "CARDBEAT_DATABASE"])
-    starts = {line.split()[0]: line for line in told.splitlines() if line.startswith("  --")}
+    assert all(
+        command in told for command in [*cli.COMMANDS, "CARDBEAT_DATABASE"]
+    )
+    starts = {
+        line.split()[0]: line
+        for line in told.splitlines()
+        if line.startswith("  --")
+    }
     assert [*starts] == [option.flag for option in SERVE_OPTIONS]
     for flag, line in starts.items():
         usual = re.search(r" \[(\S.*)\]$", line)[1]
@@ -167,7 +229,9 @@ def test_help_shows_every_option_with_its_default_and_the_documentation_shows_it
         ("import x --key a secret@x", "are quotes missing?"),
     ],
 )
-def test_an_option_that_is_not_known_is_told_without_its_value(run, argv, told):
+def test_an_option_that_is_not_known_is_told_without_its_value(
+    run, argv, told
+):
     wanted = f"unrecognized arguments: {told} (see --help)"
     assert run(*argv.split()).refused() == wanted
 

@@ -5,10 +5,30 @@ import pytest
 from cardbeat.commands.setup import mistakes
 from cardbeat.config import Config
 
-PUBLIC = ["cards.example.com", "1.1.1.1", "[2606:4700::1111]:8443", "cards.example.com."]
+PUBLIC = [
+    "cards.example.com",
+    "1.1.1.1",
+    "[2606:4700::1111]:8443",
+    "cards.example.com.",
+]
 LOCAL = [
-    *("localhost:8080", "127.0.0.1", "[::1]", "10.0.0.7", "[fd00::1]", "169.254.1.1", "100.64.0.1"),
-    *("cards", "cards.localhost", "cards.local", "cards.lan", "cards.internal", "cards.home.arpa"),
+    *(
+        "localhost:8080",
+        "127.0.0.1",
+        "[::1]",
+        "10.0.0.7",
+        "[fd00::1]",
+        "169.254.1.1",
+        "100.64.0.1",
+    ),
+    *(
+        "cards",
+        "cards.localhost",
+        "cards.local",
+        "cards.lan",
+        "cards.internal",
+        "cards.home.arpa",
+    ),
 ]
 
 
@@ -19,7 +39,9 @@ def told(**values):
 def test_a_port_of_kubernetes_is_told(monkeypatch):
     monkeypatch.setenv("CARDBEAT_PORT", "tcp://10.96.7.1:8080")
     (said,) = told()
-    assert said.startswith("CARDBEAT_PORT is ignored, because Kubernetes set it for a Service; ")
+    assert said.startswith(
+        "CARDBEAT_PORT is ignored, because Kubernetes set it for a Service; "
+    )
     monkeypatch.setenv("CARDBEAT_PORT", "8080")
     assert told() == []
 
@@ -28,13 +50,17 @@ def test_a_webhook_proxy_is_told_while_strangers_may_register():
     (said,) = told(webhook_proxy="http://me:s3cret@proxy:3128")
     assert "refuse private targets" in said
     assert "s3cret" not in said
-    assert told(webhook_proxy="http://proxy:3128", registration_open=False) == []
+    assert (
+        told(webhook_proxy="http://proxy:3128", registration_open=False) == []
+    )
 
 
 def test_a_public_url_with_open_registration_or_without_a_trusted_proxy_is_told():
     for host in PUBLIC:
         registration, proxy = told(base_url=f"https://{host}")
-        assert registration.startswith(f"everyone who reaches https://{host} can get keys")
+        assert registration.startswith(
+            f"everyone who reaches https://{host} can get keys"
+        )
         assert proxy.endswith("; set --trusted-proxy to its address")
     assert [host for host in LOCAL if told(base_url=f"http://{host}")] == []
     closed = {"registration_open": False, "trusted_proxies": ("10.0.0.0/8",)}
@@ -45,4 +71,8 @@ def test_a_public_url_with_open_registration_or_without_a_trusted_proxy_is_told(
 def test_listening_on_every_address_needs_a_base_url(host):
     (said,) = told(host=host)
     assert "--base-url" in said
-    assert told(host=host, base_url="http://cards.lan") == told(host="192.0.2.1") == []
+    assert (
+        told(host=host, base_url="http://cards.lan")
+        == told(host="192.0.2.1")
+        == []
+    )

@@ -43,7 +43,9 @@ def outcome(deed):
         return refusal.code
 
 
-def test_what_write_returned_from_is_seen_by_readers_and_none_of_many_is_lost(database):
+def test_what_write_returned_from_is_seen_by_readers_and_none_of_many_is_lost(
+    database,
+):
     at_once(*[lambda: [database.write(count_up) for _ in range(50)]] * 16)
     assert counted(database) == 800
 
@@ -54,7 +56,10 @@ def test_a_write_that_fails_undoes_only_itself_within_a_group(database):
         raise Refusal("conflict")
 
     with writer_held(database):
-        written = [begun(lambda work=work: outcome(lambda: database.write(work))) for work in (count_up, fail, count_up)]
+        written = [
+            begun(lambda work=work: outcome(lambda: database.write(work)))
+            for work in (count_up, fail, count_up)
+        ]
     assert [each.result(10) for each in written] == [None, "conflict", None]
     assert counted(database) == 2
 
@@ -62,21 +67,31 @@ def test_a_write_that_fails_undoes_only_itself_within_a_group(database):
 def test_of_pings_made_in_one_call_only_those_that_fail_are_undone(database):
     work = Pings(fails_for=(2, 3))
     with writer_held(database):
-        pings = [database.write_ping(work, item, "client") for item in (1, 2, 3, 4)]
-    assert [outcome(ping.wait) for ping in pings] == [10, "conflict", "conflict", 40]
+        pings = [
+            database.write_ping(work, item, "client") for item in (1, 2, 3, 4)
+        ]
+    assert [outcome(ping.wait) for ping in pings] == [
+        10,
+        "conflict",
+        "conflict",
+        40,
+    ]
     assert work.calls == [[1, 2, 3, 4], [1], [2], [3], [4]]
     assert counted(database) == 2
     # It was not for want of the database.
     assert not database.pings_refused
 
 
-
-
 def test_clients_take_turns_in_groups_of_bounded_size(database):
     work = Pings()
     with writer_held(database):
-        pings = [database.write_ping(work, number, "many") for number in range(2 * MOST_PINGS)]
-        pings += [database.write_ping(work, -number, "other") for number in (1, 2)]
+        pings = [
+            database.write_ping(work, number, "many")
+            for number in range(2 * MOST_PINGS)
+        ]
+        pings += [
+            database.write_ping(work, -number, "other") for number in (1, 2)
+        ]
     for ping in pings:
         ping.wait()
     made = [item for call in work.calls for item in call]
@@ -85,7 +100,9 @@ def test_clients_take_turns_in_groups_of_bounded_size(database):
     assert max(map(len, work.calls)) == MOST_PINGS
 
 
-def test_a_single_write_waits_for_one_group_of_pings_and_pings_for_few_writes(database):
+def test_a_single_write_waits_for_one_group_of_pings_and_pings_for_few_writes(
+    database,
+):
     order = []
 
     def note(_, items):
@@ -93,8 +110,14 @@ def test_a_single_write_waits_for_one_group_of_pings_and_pings_for_few_writes(da
         return items
 
     with writer_held(database):
-        pings = [database.write_ping(note, number, "client") for number in range(4 * MOST_PINGS)]
-        others = [begun(lambda: database.write(lambda _: order.append("other"))) for _ in range(3)]
+        pings = [
+            database.write_ping(note, number, "client")
+            for number in range(4 * MOST_PINGS)
+        ]
+        others = [
+            begun(lambda: database.write(lambda _: order.append("other")))
+            for _ in range(3)
+        ]
         # Until they wait.
         time.sleep(0.3)
     for written in others:
@@ -105,12 +128,20 @@ def test_a_single_write_waits_for_one_group_of_pings_and_pings_for_few_writes(da
 
 
 def test_an_error_of_the_work_itself_is_raised_as_it_is(database):
-    with pytest.raises((sqlite3.IntegrityError, psycopg.errors.NotNullViolation)):
-        database.write(lambda transaction: transaction.execute("INSERT INTO monitor VALUES ('n', NULL)"))
+    with pytest.raises(
+        (sqlite3.IntegrityError, psycopg.errors.NotNullViolation)
+    ):
+        database.write(
+            lambda transaction: transaction.execute(
+                "INSERT INTO monitor VALUES ('n', NULL)"
+            )
+        )
     with pytest.raises(ZeroDivisionError):
         database.write(lambda _: 1 / 0)
     with pytest.raises(ValueError, match="zip"):
-        database.write_ping(lambda transaction, items: (count_up(transaction), 1), 1, "client").wait()
+        database.write_ping(
+            lambda transaction, items: (count_up(transaction), 1), 1, "client"
+        ).wait()
     assert counted(database) is None
 
 
@@ -125,12 +156,17 @@ def test_what_is_refused_is_no_trouble_of_the_database(database, caplog):
     assert caplog.messages == []
 
 
-def test_a_write_that_may_be_done_is_told_so_and_a_ping_may_be_sent_again(database):
+def test_a_write_that_may_be_done_is_told_so_and_a_ping_may_be_sent_again(
+    database,
+):
     def lose(_transaction, _items=()):
         raise MaybeDone
 
     assert outcome(lambda: database.write(lose)) == "unconfirmed"
-    assert outcome(database.write_ping(lose, 1, "client").wait) == "database_unavailable"
+    assert (
+        outcome(database.write_ping(lose, 1, "client").wait)
+        == "database_unavailable"
+    )
 
 
 def test_listeners_hear_of_what_was_stored(database):
@@ -138,7 +174,9 @@ def test_listeners_hear_of_what_was_stored(database):
     database.ping_listeners.append(heard.append)
     work = Pings(fails_for=(2,))
     with writer_held(database):
-        pings = [database.write_ping(work, item, "client") for item in (1, 2, 3)]
+        pings = [
+            database.write_ping(work, item, "client") for item in (1, 2, 3)
+        ]
     for ping in pings:
         outcome(ping.wait)
     database.write(count_up)
@@ -155,10 +193,14 @@ def test_a_callback_that_fails_keeps_nobody_from_writing(database, caplog):
         ping.when_done(fail)
     assert [database.write(lambda _: 1) for _ in range(2)] == [1, 1]
     assert ping.result() == 10
-    assert [record.exc_info[0] for record in caplog.records] == [RuntimeError] * 2
+    assert [record.exc_info[0] for record in caplog.records] == [
+        RuntimeError
+    ] * 2
 
 
-def test_a_closed_database_refuses_writes_after_finishing_those_that_wait(database, tmp_path):
+def test_a_closed_database_refuses_writes_after_finishing_those_that_wait(
+    database, tmp_path
+):
     with writer_held(database):
         written = begun(lambda: database.write(count_up))
         ping = database.write_ping(Pings(), 1, "client")
@@ -166,19 +208,30 @@ def test_a_closed_database_refuses_writes_after_finishing_those_that_wait(databa
         assert counted(database) is None
         closed = begun(database.close)
     assert closed.result(10)
-    assert (outcome(lambda: written.result(10)), ping.wait()) in ((None, 10), ("stopping", 10))
+    assert (outcome(lambda: written.result(10)), ping.wait()) in (
+        (None, 10),
+        ("stopping", 10),
+    )
     assert outcome(lambda: database.write(count_up)) == "stopping"
-    assert outcome(lambda: database.write_ping(Pings(), 1, "client")) == "stopping"
+    assert (
+        outcome(lambda: database.write_ping(Pings(), 1, "client"))
+        == "stopping"
+    )
     assert not (tmp_path / f"{FILE_NAME}-wal").exists()
 
 
 @IN_USE
 @SQLITE
-def test_pings_that_were_refused_are_known_and_the_log_tells_once(database, caplog):
+def test_pings_that_were_refused_are_known_and_the_log_tells_once(
+    database, caplog
+):
     away = database.path.rename(database.path.with_name("away"))
     assert outcome(lambda: database.write(count_up)) == "database_unavailable"
     assert not database.pings_refused
-    assert outcome(database.write_ping(Pings(), 1, "client").wait) == "database_unavailable"
+    assert (
+        outcome(database.write_ping(Pings(), 1, "client").wait)
+        == "database_unavailable"
+    )
     assert database.pings_refused
     away.rename(database.path)
     database.write(count_up)
@@ -203,10 +256,22 @@ def test_readers_cannot_write_and_only_so_many_read_at_once(database):
 def test_rows_have_their_values_by_name_and_by_place(database):
     database.write(count_up)
     with database.read() as connection:
-        row = connection.execute("SELECT name, value AS number FROM monitor").fetchone()
-    assert (row["number"], row[1], list(row)[1], list(row.keys())) == (1, 1, 1, ["name", "number"])
+        row = connection.execute(
+            "SELECT name, value AS number FROM monitor"
+        ).fetchone()
+    assert (row["number"], row[1], list(row)[1], list(row.keys())) == (
+        1,
+        1,
+        1,
+        ["name", "number"],
+    )
 
 
 def test_a_text_with_a_nul_or_half_a_character_finds_nothing(database):
     with database.read() as connection:
-        assert connection.execute("SELECT 1 FROM keys WHERE id = ?", ("a\0b",)).fetchone() is None
+        assert (
+            connection.execute(
+                "SELECT 1 FROM keys WHERE id = ?", ("a\0b",)
+            ).fetchone()
+            is None
+        )

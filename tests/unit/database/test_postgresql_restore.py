@@ -41,22 +41,32 @@ def filled(tmp_path, clock):
         heart.keys.issue()
         heart.checks.delete(heart.key.id, heart.create().id)
     path = tmp_path / "filled" / FILE_NAME
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE alerts SET last_error = 'a' || char(0) || 'b' WHERE seq = 1")
+    with contextlib.closing(
+        sqlite3.connect(path, isolation_level=None)
+    ) as connection:
+        connection.execute(
+            "UPDATE alerts SET last_error = 'a' || char(0) || 'b' WHERE seq = 1"
+        )
     return path
 
 
 @pytest.fixture
 def url(postgresql, tmp_path, monkeypatch):
     """Of a database without rows, which commands use too."""
-    url = postgresql.emptied(tmp_path / "opened").replace("cardbeat@", "cardbeat:s3cret@")
+    url = postgresql.emptied(tmp_path / "opened").replace(
+        "cardbeat@", "cardbeat:s3cret@"
+    )
     monkeypatch.setenv("CARDBEAT_DATABASE", url)
     return url
 
 
 def connect(place):
     """A connection of the engine's driver alone, to the path of a file or a URL."""
-    return contextlib.closing(sqlite3.connect(place) if isinstance(place, Path) else psycopg.connect(place))
+    return contextlib.closing(
+        sqlite3.connect(place)
+        if isinstance(place, Path)
+        else psycopg.connect(place)
+    )
 
 
 def contents(place):
@@ -66,18 +76,29 @@ def contents(place):
         for table in TABLES:
             cursor = connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")
             names = [column[0] for column in cursor.description]
-            found[table] = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            found[table] = [
+                dict(zip(names, row, strict=True)) for row in cursor.fetchall()
+            ]
         return found
 
 
-def test_all_rows_of_a_file_are_on_the_server_as_they_were_and_new_ones_have_new_numbers(filled, url, tmp_path, clock):
+def test_all_rows_of_a_file_are_on_the_server_as_they_were_and_new_ones_have_new_numbers(
+    filled, url, tmp_path, clock
+):
     with connect(filled) as connection:
-        found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        found = connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        )
         assert {name for (name,) in found} == set(TABLES)
         (last,) = connection.execute("SELECT max(seq) FROM checks").fetchone()
     told = restore(url, tmp_path / "cards", filled)
     assert "s3cret" not in told.pop("database")
-    assert told == {"kept": None, "keys": KEYS, "checks": CHECKS, "last_served_at": "2027-01-15 08:00:10"}
+    assert told == {
+        "kept": None,
+        "keys": KEYS,
+        "checks": CHECKS,
+        "last_served_at": "2027-01-15 08:00:10",
+    }
     before = contents(filled)
     # PostgreSQL takes no NUL.
     before["alerts"][0]["last_error"] = "a\ufffdb"
@@ -91,12 +112,17 @@ def test_all_rows_of_a_file_are_on_the_server_as_they_were_and_new_ones_have_new
         assert heart.status(check) == "overdue"
         with database.read() as connection:
             sql = "SELECT max(seq), (SELECT reltuples FROM pg_class WHERE oid = to_regclass('checks')) FROM checks"
-            assert list(connection.execute(sql).fetchone()) == [last + 1, CHECKS]
+            assert list(connection.execute(sql).fetchone()) == [
+                last + 1,
+                CHECKS,
+            ]
 
 
 def test_the_ping_urls_and_keys_of_before_work(url, tmp_path, clock):
     def served(folder, database=None):
-        service = service_of(Config(data=folder, port=0, database=database), clock)
+        service = service_of(
+            Config(data=folder, port=0, database=database), clock
+        )
         return service, App(service, clock)
 
     service, app = served(tmp_path / "old")
@@ -106,9 +132,15 @@ def test_the_ping_urls_and_keys_of_before_work(url, tmp_path, clock):
     restore(url, tmp_path / "new", tmp_path / "old" / FILE_NAME)
     service, app = served(tmp_path / "new", url)
     shown = app.json("GET", f"/checks/{check['id']}", key=key)["check"]
-    assert shown == {**check, "ping_url": f"{service.server.url}/ping/{check['id']}"}
+    assert shown == {
+        **check,
+        "ping_url": f"{service.server.url}/ping/{check['id']}",
+    }
     assert app("GET", f"/ping/{check['id']}").status == 200
-    assert [app("GET", f"/og?title=x&key={each}").status for each in (cards_key, key)] == [200, 403]
+    assert [
+        app("GET", f"/og?title=x&key={each}").status
+        for each in (cards_key, key)
+    ] == [200, 403]
     service.close()
 
 
@@ -125,7 +157,9 @@ class Stopped:
 
 
 @pytest.mark.parametrize("at", [1, 4, 9])
-def test_what_is_stopped_in_the_middle_leaves_all_as_it_was(filled, url, tmp_path, at):
+def test_what_is_stopped_in_the_middle_leaves_all_as_it_was(
+    filled, url, tmp_path, at
+):
     (tmp_path / "cards").mkdir()
     with pytest.raises(StartupError, match="stopped"):
         restore(url, tmp_path / "cards", filled, Stopped(at))
@@ -134,7 +168,9 @@ def test_what_is_stopped_in_the_middle_leaves_all_as_it_was(filled, url, tmp_pat
     restore(url, tmp_path / "cards", filled)
 
 
-def test_a_restore_into_a_database_that_is_in_use_or_has_keys_is_refused(filled, url, tmp_path):
+def test_a_restore_into_a_database_that_is_in_use_or_has_keys_is_refused(
+    filled, url, tmp_path
+):
     def refused(why):
         with pytest.raises(StartupError, match=why):
             restore(url, tmp_path, filled)
@@ -152,7 +188,9 @@ def test_a_restore_into_a_database_that_is_in_use_or_has_keys_is_refused(filled,
     assert contents(url) == before
 
 
-def test_what_is_no_backup_is_refused_and_nothing_is_made(postgresql, tmp_path):
+def test_what_is_no_backup_is_refused_and_nothing_is_made(
+    postgresql, tmp_path
+):
     (tmp_path / "other").write_text("something else")
     for file in (tmp_path / "other", tmp_path / "none"):
         with pytest.raises(StartupError, match=r"; nothing was restored$"):
@@ -160,9 +198,9 @@ def test_what_is_no_backup_is_refused_and_nothing_is_made(postgresql, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
-
-
-def test_what_a_killed_restore_left_behind_goes_with_the_next_start(url, tmp_path):
+def test_what_a_killed_restore_left_behind_goes_with_the_next_start(
+    url, tmp_path
+):
     left = tmp_path / f"{PREFIX}12345678"
     left.mkdir()
     (left / "copy").write_text("all keys")

@@ -11,7 +11,11 @@ import pytest
 
 from cardbeat.database import open_database
 from cardbeat.database.sqlite.database import SqliteDatabase
-from cardbeat.database.sqlite.file import FILE_NAME, last_moment_stored, looking
+from cardbeat.database.sqlite.file import (
+    FILE_NAME,
+    last_moment_stored,
+    looking,
+)
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host import system
 from tests.support import begun, count_up, counted
@@ -20,7 +24,11 @@ from tests.systems import IN_USE, LINKS, MODES
 
 def fill(database):
     for number in range(200):
-        database.write(lambda c, n=number: c.execute("INSERT INTO monitor VALUES (?, 1)", (f"{n}" * 50,)))
+        database.write(
+            lambda c, n=number: c.execute(
+                "INSERT INTO monitor VALUES (?, 1)", (f"{n}" * 50,)
+            )
+        )
 
 
 def damage(path):
@@ -33,14 +41,23 @@ def damage(path):
 def test_a_damaged_file_keeps_the_wal_that_a_crash_left(tmp_path):
     with contextlib.closing(open_database(tmp_path / "live")) as database:
         fill(database)
-        with contextlib.closing(sqlite3.connect(tmp_path / "live" / FILE_NAME)) as other:
-            assert other.execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0] == 0
+        with contextlib.closing(
+            sqlite3.connect(tmp_path / "live" / FILE_NAME)
+        ) as other:
+            assert (
+                other.execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0] == 0
+            )
         database.write(count_up)
         shutil.copytree(tmp_path / "live", tmp_path / "crashed")
     damage(tmp_path / "crashed" / FILE_NAME)
-    files = [tmp_path / "crashed" / f"{FILE_NAME}{end}" for end in ("", "-wal")]
+    files = [
+        tmp_path / "crashed" / f"{FILE_NAME}{end}" for end in ("", "-wal")
+    ]
     before = [file.read_bytes() for file in files]
-    for use in (open_database, lambda folder: looking(folder / FILE_NAME).__enter__()):
+    for use in (
+        open_database,
+        lambda folder: looking(folder / FILE_NAME).__enter__(),
+    ):
         with pytest.raises(StartupError, match="damaged"):
             use(tmp_path / "crashed")
     # doctor looks into a damaged file too, as far as it can be read.
@@ -66,39 +83,57 @@ def test_no_lock_file_follows_a_link(tmp_path, name):
 
 
 @MODES
-def test_all_that_a_new_database_makes_is_for_the_owner_alone(tmp_path, usual_umask):
+def test_all_that_a_new_database_makes_is_for_the_owner_alone(
+    tmp_path, usual_umask
+):
     with contextlib.closing(open_database(tmp_path / "data")) as database:
         database.write(count_up)
         made = [tmp_path / "data", *(tmp_path / "data").iterdir()]
         assert {path.name for path in made} == {
             "data", FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", "writer.lock",
         }  # fmt: skip
-        assert [path.name for path in made if path.stat().st_mode & 0o077] == []
+        assert [
+            path.name for path in made if path.stat().st_mode & 0o077
+        ] == []
 
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda folder: folder.write_text(""), "can.t write in the data folder"),
-        pytest.param(lambda folder: folder.symlink_to("nowhere"), "can.t write in the data folder", marks=LINKS),
+        (
+            lambda folder: folder.write_text(""),
+            "can.t write in the data folder",
+        ),
+        pytest.param(
+            lambda folder: folder.symlink_to("nowhere"),
+            "can.t write in the data folder",
+            marks=LINKS,
+        ),
         (
             lambda folder: (folder / "writer.lock").mkdir(parents=True),
             "writer.lock: (Is a directory|Permission denied)",
         ),
     ],
 )
-def test_what_keeps_the_folder_from_being_used_is_named(tmp_path, spoil, words):
+def test_what_keeps_the_folder_from_being_used_is_named(
+    tmp_path, spoil, words
+):
     spoil(tmp_path / "data")
     with pytest.raises(StartupError, match=words):
         open_database(tmp_path / "data")
 
 
 def test_one_server_uses_a_folder_and_commands_beside_it_write(tmp_path):
-    with contextlib.closing(open_database(tmp_path)) as server, contextlib.closing(open_database(tmp_path)) as command:
+    with (
+        contextlib.closing(open_database(tmp_path)) as server,
+        contextlib.closing(open_database(tmp_path)) as command,
+    ):
         lease = server.lease()
         assert lease.take()
         assert lease.held()
-        with pytest.raises(StartupError, match="another server uses the data folder"):
+        with pytest.raises(
+            StartupError, match="another server uses the data folder"
+        ):
             command.lease()
         for database in (server, command, server):
             database.write(count_up)
@@ -109,8 +144,20 @@ def test_one_server_uses_a_folder_and_commands_beside_it_write(tmp_path):
 
 
 def test_settings_that_keep_what_was_acknowledged_hold(database):
-    for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("temp_store", 2)):
-        assert database.write(lambda it, pragma=pragma: it.execute(f"PRAGMA {pragma}").fetchone()[0]) == value
+    for pragma, value in (
+        ("journal_mode", "wal"),
+        ("synchronous", 2),
+        ("foreign_keys", 1),
+        ("temp_store", 2),
+    ):
+        assert (
+            database.write(
+                lambda it, pragma=pragma: it.execute(
+                    f"PRAGMA {pragma}"
+                ).fetchone()[0]
+            )
+            == value
+        )
 
 
 def test_a_full_disk_is_a_503_until_there_is_room_again(database):
@@ -119,17 +166,24 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(database):
         connection.execute(f"PRAGMA max_page_count = {pages}")
 
     def grow(connection):
-        connection.execute("INSERT INTO monitor VALUES (?, 1)", ("x" * 100_000,))
+        connection.execute(
+            "INSERT INTO monitor VALUES (?, 1)", ("x" * 100_000,)
+        )
 
     database.write(shrink)
     with pytest.raises(Unavailable) as caught:
         database.write(grow)
-    assert (caught.value.status, caught.value.headers["Retry-After"]) == (503, "5")
+    assert (caught.value.status, caught.value.headers["Retry-After"]) == (
+        503,
+        "5",
+    )
     database.write(count_up)
-    database.write(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"))
+    database.write(
+        lambda connection: connection.execute(
+            "PRAGMA max_page_count = 1000000"
+        )
+    )
     database.write(grow)
-
-
 
 
 def test_a_process_that_holds_the_lock_costs_seconds_and_no_more(database):
@@ -163,7 +217,9 @@ def replace(path):
         lambda path: path.with_name(f"{FILE_NAME}-wal").unlink(),
     ],
 )
-def test_no_write_is_acknowledged_once_a_file_is_gone_from_its_place(database, caplog, lose):
+def test_no_write_is_acknowledged_once_a_file_is_gone_from_its_place(
+    database, caplog, lose
+):
     database.write(count_up)
     lose(database.path)
     with pytest.raises(Unavailable):
@@ -179,13 +235,18 @@ def test_no_write_is_acknowledged_once_a_file_is_gone_from_its_place(database, c
 def write_much(connection):
     """Some 3 MB of -wal."""
     connection.execute("DELETE FROM monitor")
-    connection.executemany("INSERT INTO monitor VALUES (?, 1)", ((f"{n}" + "x" * 1000,) for n in range(500)))
+    connection.executemany(
+        "INSERT INTO monitor VALUES (?, 1)",
+        ((f"{n}" + "x" * 1000,) for n in range(500)),
+    )
 
 
 @pytest.fixture
 def small_wal(tmp_path):
     """A database whose -wal counts as large from 5 MB on."""
-    with contextlib.closing(SqliteDatabase(tmp_path, wal_bytes=5_000_000)) as database:
+    with contextlib.closing(
+        SqliteDatabase(tmp_path, wal_bytes=5_000_000)
+    ) as database:
         yield database
 
 
@@ -216,7 +277,9 @@ def test_readers_who_always_overlap_do_not_let_the_wal_grow(small_wal):
     assert max(sizes) < 25_000_000
 
 
-def test_a_reader_that_stays_is_told_and_holds_up_no_write_for_long(small_wal, caplog):
+def test_a_reader_that_stays_is_told_and_holds_up_no_write_for_long(
+    small_wal, caplog
+):
     with small_wal.read() as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM monitor").fetchall()
@@ -225,7 +288,10 @@ def test_a_reader_that_stays_is_told_and_holds_up_no_write_for_long(small_wal, c
             small_wal.write(write_much)
             assert time.monotonic() - began < 2
         grown = wal_bytes(small_wal)
-        assert "the -wal grows until the disk is full, because a reader stays" in caplog.text
+        assert (
+            "the -wal grows until the disk is full, because a reader stays"
+            in caplog.text
+        )
         reader.execute("ROLLBACK")
     for _ in range(10):
         small_wal.write(write_much)

@@ -22,7 +22,11 @@ from tests.postgresql import BOTH_ENGINES
 from tests.support import FakeClock
 
 REPEATS = st.sampled_from([None, 300, 400, 1000])
-OVERDUE, REMINDER, RECOVERED = "check.overdue", "check.reminder", "check.recovered"
+OVERDUE, REMINDER, RECOVERED = (
+    "check.overdue",
+    "check.reminder",
+    "check.recovered",
+)
 
 
 @dataclass
@@ -71,7 +75,9 @@ class Model:
         self.tell(OVERDUE)
 
     def start_reminders(self, since):
-        self.remind_at = since + self.repeat if self.overdue and self.repeat else None
+        self.remind_at = (
+            since + self.repeat if self.overdue and self.repeat else None
+        )
 
     def is_snoozed(self, now):
         """The end of a snooze is where the clock starts, `snoozed_until` unless the clock was set back."""
@@ -84,15 +90,27 @@ class Model:
         """The monitor was away for so long, or its clock was set back."""
         if gap > 0 and not self.overdue and self.clock_from <= now:
             self.clock_from = min(self.clock_from + gap, now)
-        if gap < 0 and not self.overdue and self.clock_from > max(now, self.snoozed_until):
+        if (
+            gap < 0
+            and not self.overdue
+            and self.clock_from > max(now, self.snoozed_until)
+        ):
             self.clock_from = now
-        if gap < 0 and self.remind_at is not None and self.snoozed_until <= now:
+        if (
+            gap < 0
+            and self.remind_at is not None
+            and self.snoozed_until <= now
+        ):
             self.remind_at = min(self.remind_at, now + self.repeat)
 
     def sweep(self, now):
         if not self.overdue and self.deadline < now:
             self.turn_overdue(now)
-        elif self.overdue and self.remind_at is not None and self.remind_at < now:
+        elif (
+            self.overdue
+            and self.remind_at is not None
+            and self.remind_at < now
+        ):
             while self.remind_at <= now:
                 self.remind_at += self.repeat
             self.tell(REMINDER)
@@ -112,10 +130,17 @@ class Beating(RuleBasedStateMachine):
         takeover = TAKEOVER_SECONDS if self.heart.fence else 0
         self.outage_seconds = 2 * SWEEP_SECONDS + takeover
 
-    @rule(target=checks, period=st.integers(1, 200), grace=st.integers(0, 100), repeat=REPEATS)
+    @rule(
+        target=checks,
+        period=st.integers(1, 200),
+        grace=st.integers(0, 100),
+        repeat=REPEATS,
+    )
     def create(self, period, grace, repeat):
         check = self.heart.create(period, grace, repeat_seconds=repeat)
-        self.models[check.id] = Model(period, grace, repeat, self.clock.now, self.clock.now)
+        self.models[check.id] = Model(
+            period, grace, repeat, self.clock.now, self.clock.now
+        )
         return check
 
     @rule(check=checks)
@@ -146,22 +171,38 @@ class Beating(RuleBasedStateMachine):
         if self.models[check.id].is_snoozed(self.clock.now):
             self.put_snooze(check, 0)
         else:
-            assert self.heart.checks.snooze(self.heart.key.id, check.id, 0) == self.heart.read(check)
+            assert self.heart.checks.snooze(
+                self.heart.key.id, check.id, 0
+            ) == self.heart.read(check)
 
     def put_snooze(self, check, seconds):
         model, now = self.models[check.id], self.clock.now
-        assert self.heart.checks.snooze(self.heart.key.id, check.id, seconds) == self.heart.read(check)
+        assert self.heart.checks.snooze(
+            self.heart.key.id, check.id, seconds
+        ) == self.heart.read(check)
         model.snoozed_until = model.clock_from = now + seconds
         model.change(now)
         if seconds:
             model.drop_reminder()
         model.start_reminders(now + seconds)
 
-    @rule(check=checks, period=st.integers(1, 200), grace=st.integers(0, 100), repeat=REPEATS)
+    @rule(
+        check=checks,
+        period=st.integers(1, 200),
+        grace=st.integers(0, 100),
+        repeat=REPEATS,
+    )
     def patch(self, check, period, grace, repeat):
         read = self.heart.read(check)
-        changed = self.heart.settings(read, period_seconds=period, grace_seconds=grace, repeat_seconds=repeat)
-        assert self.heart.checks.update(read, changed) == self.heart.read(check)
+        changed = self.heart.settings(
+            read,
+            period_seconds=period,
+            grace_seconds=grace,
+            repeat_seconds=repeat,
+        )
+        assert self.heart.checks.update(read, changed) == self.heart.read(
+            check
+        )
         model = self.models[check.id]
         model.period, model.grace = period, grace
         model.change(self.clock.now)
@@ -169,12 +210,16 @@ class Beating(RuleBasedStateMachine):
             model.repeat = repeat
             model.drop_reminder()
             now = self.clock.now
-            model.start_reminders(model.clock_from if model.is_snoozed(now) else now)
+            model.start_reminders(
+                model.clock_from if model.is_snoozed(now) else now
+            )
 
     @rule(check=checks, most=st.sampled_from([1, 100, 100]))
     def deliver(self, check, most):
         """The receiver takes so many of the alerts that wait."""
-        self.models[check.id].waiting -= self.heart.take_all(check=check, most=most)
+        self.models[check.id].waiting -= self.heart.take_all(
+            check=check, most=most
+        )
 
     @rule(check=consumes(checks))
     def delete(self, check):
@@ -240,8 +285,13 @@ class Beating(RuleBasedStateMachine):
     @invariant()
     def totals_and_models_agree(self):
         overdue = sum(model.overdue for model in self.models.values())
-        assert self.heart.checks.totals() == {"on_time": len(self.models) - overdue, "overdue": overdue}
-        assert self.heart.checks.usage(self.heart.key.id)[0] == len(self.models)
+        assert self.heart.checks.totals() == {
+            "on_time": len(self.models) - overdue,
+            "overdue": overdue,
+        }
+        assert self.heart.checks.usage(self.heart.key.id)[0] == len(
+            self.models
+        )
 
 
 def expected(model, now):
@@ -264,11 +314,16 @@ def empty(transaction):
 
 
 @BOTH_ENGINES
-@pytest.mark.parametrize("histories", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "histories", [40, pytest.param(200, marks=pytest.mark.slow)]
+)
 def test_rows_are_what_the_rules_make_of_them(database, histories):
     run_state_machine_as_test(
         lambda: Beating(database),
         settings=settings(
-            max_examples=histories, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=histories,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
         ),
     )

@@ -62,14 +62,18 @@ def moved(heart, check):
 @pytest.mark.parametrize(
     ("seconds", "by"), [(0, 0), (120, 0), (133, 133), (YEAR, YEAR)]
 )
-def test_deadlines_move_by_an_outage_of_more_than_two_sweeps(heart, happens, seconds, by):
+def test_deadlines_move_by_an_outage_of_more_than_two_sweeps(
+    heart, happens, seconds, by
+):
     checks = [heart.create(HOUR) for _ in range(5)]
     beat(heart)
     assert happens(heart, seconds) == 0
     assert [moved(heart, check) for check in checks] == [by] * 5
 
 
-@pytest.mark.parametrize(("seconds", "by"), [(120, 0), (150, 150), (HOUR, HOUR)])
+@pytest.mark.parametrize(
+    ("seconds", "by"), [(120, 0), (150, 150), (HOUR, HOUR)]
+)
 def test_while_pings_were_refused_no_sweep_counts(heart, seconds, by):
     check = heart.create(HOUR)
     beat(heart)
@@ -82,7 +86,9 @@ def test_a_long_sweep_is_no_outage(heart):
     check = heart.create(HOUR)
     beat(heart)
     heart.pass_time(2)
-    heart.sweep = heart.sweep_every(SWEEP_SECONDS, wake=lambda: heart.pass_time(100))
+    heart.sweep = heart.sweep_every(
+        SWEEP_SECONDS, wake=lambda: heart.pass_time(100)
+    )
     assert beat(heart) == len(marked)
     assert be_suspended(heart, 100) == 0
     assert moved(heart, check) == 0
@@ -110,19 +116,31 @@ def begun(heart):
     with pytest.raises(Killed):
         sweep.sweep_once()
     del heart.database.write
-    assert sorted(moved(heart, check) for check in checks) == [0, 0, 0, 2 * HOUR, 2 * HOUR]
+    assert sorted(moved(heart, check) for check in checks) == [
+        0,
+        0,
+        0,
+        2 * HOUR,
+        2 * HOUR,
+    ]
     restart(heart)
     return checks
 
 
-@pytest.mark.parametrize(("later", "by"), [(10, 0), (3 * HOUR, 3 * HOUR), (-30 * HOUR, None)])
-def test_a_process_killed_in_the_middle_leaves_the_rest_to_the_next(heart, later, by):
+@pytest.mark.parametrize(
+    ("later", "by"), [(10, 0), (3 * HOUR, 3 * HOUR), (-30 * HOUR, None)]
+)
+def test_a_process_killed_in_the_middle_leaves_the_rest_to_the_next(
+    heart, later, by
+):
     checks = begun(heart)
     heart.clock.advance(later)
     assert beat(heart) == 0
     if by is None:
         # The clock was set back: it starts now.
-        assert {heart.read(check).clock_from for check in checks} == {heart.clock.now}
+        assert {heart.read(check).clock_from for check in checks} == {
+            heart.clock.now
+        }
     else:
         assert [moved(heart, check) for check in checks] == [2 * HOUR + by] * 5
     with heart.database.read() as connection:
@@ -151,9 +169,13 @@ def test_retries_go_back_with_the_clock(heart):
     beat(heart)
     due_at = int(heart.clock.now) + 600
     sql = "UPDATE alerts SET next_attempt_at = ?"
-    heart.database.write(lambda transaction: transaction.execute(sql, (due_at,)))
+    heart.database.write(
+        lambda transaction: transaction.execute(sql, (due_at,))
+    )
     heart.clock.advance(-24 * HOUR)
     beat(heart)
     with heart.database.read() as connection:
-        found = connection.execute("SELECT next_attempt_at FROM alerts").fetchone()[0]
+        found = connection.execute(
+            "SELECT next_attempt_at FROM alerts"
+        ).fetchone()[0]
     assert found == due_at - 24 * HOUR

@@ -28,7 +28,8 @@ def test_only_the_holder_of_the_lease_sweeps_and_reports(nodes):
     nodes.pass_time(2)
     reports = []
     first, second = (
-        heart.sweep_every(60, after=lambda heart=heart: reports.append(heart)) for heart in nodes
+        heart.sweep_every(60, after=lambda heart=heart: reports.append(heart))
+        for heart in nodes
     )
     nodes.first.fence.take()
     assert second.sweep_or_look() == POLL_SECONDS
@@ -55,7 +56,9 @@ def test_a_node_that_was_suspended_past_its_lease_changes_nothing(nodes):
 
 
 @pytest.mark.parametrize("sweep_seconds", [0.5, 5, 60])
-def test_the_time_until_another_node_takes_over_is_no_outage(nodes, sweep_seconds):
+def test_the_time_until_another_node_takes_over_is_no_outage(
+    nodes, sweep_seconds
+):
     check = nodes.first.create(HOUR)
     sweeps = [heart.sweep_every(sweep_seconds) for heart in nodes]
     nodes.first.fence.take()

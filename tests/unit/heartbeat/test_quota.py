@@ -81,5 +81,10 @@ def test_thirty_are_taken_in_an_hour(heart):
 
 def test_at_once_no_more_are_taken(heart):
     checks = [heart.create() for _ in range(20)]
-    results = at_once(*([lambda check=check: take(heart, check) for check in checks] * 3))
-    assert sum(not isinstance(result, TooMany) for result in results) == TESTS_AN_HOUR
+    results = at_once(
+        *([lambda check=check: take(heart, check) for check in checks] * 3)
+    )
+    assert (
+        sum(not isinstance(result, TooMany) for result in results)
+        == TESTS_AN_HOUR
+    )

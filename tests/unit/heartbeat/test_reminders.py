@@ -13,7 +13,11 @@ pytestmark = BOTH_ENGINES
 
 REPEAT = 300
 BUSY = Outcome(503, "The receiver answered 503.", "86400")
-OVERDUE, REMINDER, RECOVERED = "check.overdue", "check.reminder", "check.recovered"
+OVERDUE, REMINDER, RECOVERED = (
+    "check.overdue",
+    "check.reminder",
+    "check.recovered",
+)
 
 
 @pytest.fixture
@@ -45,20 +49,31 @@ def sweep(heart, seconds):
 
 
 def waiting(heart, check):
-    return [alert["type"] for alert in reversed(heart.alerts.newest(check.id)) if alert["state"] == "pending"]
+    return [
+        alert["type"]
+        for alert in reversed(heart.alerts.newest(check.id))
+        if alert["state"] == "pending"
+    ]
 
 
-def test_a_reminder_follows_each_time_the_span_passes_and_not_before(heart, check):
+def test_a_reminder_follows_each_time_the_span_passes_and_not_before(
+    heart, check
+):
     for number in range(1, 4):
         sweep(heart, REPEAT - (number > 1))
-        assert heart.alert_types(check) == [OVERDUE, *[REMINDER] * (number - 1)]
+        assert heart.alert_types(check) == [
+            OVERDUE,
+            *[REMINDER] * (number - 1),
+        ]
         sweep(heart, 1)
         assert heart.alert_types(check) == [OVERDUE, *[REMINDER] * number]
         heart.take_all()
     assert heart.read(check).outage == 1
 
 
-def test_after_a_downtime_there_is_one_and_the_next_in_the_same_rhythm(heart, check):
+def test_after_a_downtime_there_is_one_and_the_next_in_the_same_rhythm(
+    heart, check
+):
     heart.clock.advance(10 * REPEAT + 50)
     heart.sweep = heart.new_sweep()
     for seconds, reminders in ((0, 1), (REPEAT - 50, 1), (1, 2)):
@@ -89,7 +104,9 @@ def test_neither_a_test_nor_an_alert_that_was_given_up_is_in_the_way(heart):
     assert waiting(heart, check) == ["check.test", REMINDER]
 
 
-def test_a_snooze_drops_the_one_that_waits_and_the_next_follows_a_span_after_it(heart, check):
+def test_a_snooze_drops_the_one_that_waits_and_the_next_follows_a_span_after_it(
+    heart, check
+):
     sweep(heart, REPEAT + 1)
     heart.checks.snooze(heart.key.id, check.id, 5000)
     for seconds, left in ((0, []), (5000 + REPEAT, []), (1, [REMINDER])):
@@ -105,7 +122,9 @@ def test_without_a_webhook_none_waits_for_one(heart, check):
     assert waiting(heart, check) == []
 
 
-def test_many_checks_are_marked_and_reminded_of_in_the_steps_of_one_sweep(heart):
+def test_many_checks_are_marked_and_reminded_of_in_the_steps_of_one_sweep(
+    heart,
+):
     heart.sweep = heart.sweep_every(60, marked_at_once=4)
     reminded = [heart.create(repeat_seconds=REPEAT) for _ in range(7)]
     sweep(heart, 61)
@@ -113,7 +132,9 @@ def test_many_checks_are_marked_and_reminded_of_in_the_steps_of_one_sweep(heart)
     marked = [heart.create() for _ in range(6)]
     # Not in one go, which would be a downtime and postpone deadlines.
     assert sum(sweep(heart, 61) for _ in range(5)) == 6
-    assert all(heart.alert_types(check) == [OVERDUE, REMINDER] for check in reminded)
+    assert all(
+        heart.alert_types(check) == [OVERDUE, REMINDER] for check in reminded
+    )
     assert all(heart.alert_types(check) == [OVERDUE] for check in marked)
     assert sweep(heart, 0) == 0
 
@@ -137,7 +158,9 @@ def pass_and_sweep(mail, seconds):
     mail.delivery.wake()
 
 
-def test_the_next_reminder_does_not_wait_for_the_next_try_of_the_one_before(mail):
+def test_the_next_reminder_does_not_wait_for_the_next_try_of_the_one_before(
+    mail,
+):
     check = deliver_outage(mail)
     mail.outcomes = [BUSY, BUSY]
     for number in (2, 3):
@@ -166,7 +189,9 @@ def test_the_recovery_follows_a_reminder_that_was_on_its_way(mail, outcome):
     assert mail.types == [OVERDUE, REMINDER, RECOVERED]
 
 
-def test_a_reminder_that_waits_for_its_turn_is_not_sent_once_the_check_is_snoozed(mail):
+def test_a_reminder_that_waits_for_its_turn_is_not_sent_once_the_check_is_snoozed(
+    mail,
+):
     check = deliver_outage(mail)
     mail.outcomes = [FAILED]
     pass_and_sweep(mail, REPEAT + 1)
@@ -185,7 +210,11 @@ def test_a_reminder_after_a_snooze_names_the_deadline_that_was_missed(mail):
     pass_and_sweep(mail, 86_400 + REPEAT + 1)
     mail.settled(2)
     told = json.loads(mail.posted[-1][2])
-    assert (told["type"], told["data"]["check"]["snoozed_until"]) == (REMINDER, None)
+    assert (told["type"], told["data"]["check"]["snoozed_until"]) == (
+        REMINDER,
+        None,
+    )
     assert (
-        '"check 1" is still overdue, for 1 day 5 minutes: late since 2027-01-15 08:01 UTC; no ping yet.' in told["text"]
+        '"check 1" is still overdue, for 1 day 5 minutes: late since 2027-01-15 08:01 UTC; no ping yet.'
+        in told["text"]
     )

@@ -9,13 +9,25 @@ from tests.support import wait_until
 
 def wait_for_the_end():
     """Until no report is under way."""
-    wait_until(lambda: "report" not in {thread.name for thread in threading.enumerate()})
+    wait_until(
+        lambda: (
+            "report" not in {thread.name for thread in threading.enumerate()}
+        )
+    )
 
 
 @pytest.mark.parametrize(
-    ("data", "logged"), [(NO_CONTENT, ""), (b"HTTP/1.1 500 x\r\n\r\n", "500"), (b"", "failed"), (b"garbage\r\n", "failed")]
+    ("data", "logged"),
+    [
+        (NO_CONTENT, ""),
+        (b"HTTP/1.1 500 x\r\n\r\n", "500"),
+        (b"", "failed"),
+        (b"garbage\r\n", "failed"),
+    ],
 )
-def test_the_url_is_requested_and_what_goes_wrong_is_logged(caplog, data, logged):
+def test_the_url_is_requested_and_what_goes_wrong_is_logged(
+    caplog, data, logged
+):
     with Receiver(say(data)) as receiver:
         Report(f"{receiver.url}?rid=1")()
         wait_for_the_end()

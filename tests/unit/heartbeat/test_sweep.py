@@ -43,11 +43,16 @@ def test_a_check_is_overdue_once_its_deadline_has_passed_and_not_before(heart):
     heart.pass_time(0.1)
     assert heart.sweep.sweep_once() == 1
     # It never ran, and is noticed all the same.
-    assert (heart.status(check), heart.read(check).last_ping_at) == ("overdue", None)
+    assert (heart.status(check), heart.read(check).last_ping_at) == (
+        "overdue",
+        None,
+    )
     assert heart.alert_types(check) == ["check.overdue"]
 
 
-def test_a_recovery_is_told_though_the_webhook_was_set_during_the_outage(heart):
+def test_a_recovery_is_told_though_the_webhook_was_set_during_the_outage(
+    heart,
+):
     check = heart.create(webhook_url=None)
     heart.pass_time(61)
     heart.sweep.sweep_once()
@@ -64,18 +69,34 @@ def test_the_sweep_reads_only_what_is_due(heart):
     statements = []
     heart.create()
     heart.pass_time(61)
-    heart.database.write(lambda connection: connection.set_trace_callback(statements.append))
+    heart.database.write(
+        lambda connection: connection.set_trace_callback(statements.append)
+    )
     heart.sweep.sweep_once()
-    heart.database.write(lambda connection: connection.set_trace_callback(None))
-    due, *_ = [text for text in statements if text.startswith("SELECT seq FROM checks")]
+    heart.database.write(
+        lambda connection: connection.set_trace_callback(None)
+    )
+    due, *_ = [
+        text
+        for text in statements
+        if text.startswith("SELECT seq FROM checks")
+    ]
     with heart.database.read() as connection:
-        plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {due}")]
-    assert any("SEARCH checks USING" in step and "INDEX checks_due" in step for step in plan)
+        plan = [
+            row["detail"]
+            for row in connection.execute(f"EXPLAIN QUERY PLAN {due}")
+        ]
+    assert any(
+        "SEARCH checks USING" in step and "INDEX checks_due" in step
+        for step in plan
+    )
     # In that index there are only the keys that are being removed.
     assert all("INDEX keys_revoked" in step for step in plan if "SCAN" in step)
 
 
-def test_a_sweep_that_finished_within_three_intervals_is_healthy_and_each_is_reported(heart):
+def test_a_sweep_that_finished_within_three_intervals_is_healthy_and_each_is_reported(
+    heart,
+):
     reports = []
     sweep = heart.sweep_every(SWEEP_SECONDS, after=lambda: reports.append(1))
     sweep.sweep_or_look()
@@ -104,7 +125,9 @@ def test_it_sweeps_at_its_start_and_goes_on(heart, running):
     wait_until(lambda: heart.status(check) == "overdue")
 
 
-@pytest.mark.parametrize("error", [OSError("full"), Unavailable("database_unavailable")])
+@pytest.mark.parametrize(
+    "error", [OSError("full"), Unavailable("database_unavailable")]
+)
 def test_a_failing_sweep_is_one_line_in_the_log_and_the_next_one_works(
     heart, running, caplog, monkeypatch, error
 ):

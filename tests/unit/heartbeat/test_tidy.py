@@ -18,6 +18,7 @@ from tests.support import FakeClock, wait_until
 
 pytestmark = BOTH_ENGINES
 
+
 @pytest.fixture
 def heart(database, clock):
     return Heart(database, clock)
@@ -46,7 +47,10 @@ def count(database):
     """How many rows there are of keys, checks and alerts."""
     tables = ("keys", "checks", "alerts")
     with database.read() as connection:
-        return [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
+        return [
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in tables
+        ]
 
 
 class Watched:
@@ -62,7 +66,9 @@ class Watched:
         def noting(connection):
             before = getattr(connection, "total_changes", 0)
             result = work(connection)
-            self.changed.append(getattr(connection, "total_changes", 0) - before)
+            self.changed.append(
+                getattr(connection, "total_changes", 0) - before
+            )
             return result
 
         self._between()
@@ -70,7 +76,9 @@ class Watched:
 
 
 @SQLITE
-def test_a_revoked_key_goes_in_small_writes_with_pings_between_them(heart, dead):
+def test_a_revoked_key_goes_in_small_writes_with_pings_between_them(
+    heart, dead
+):
     mine = heart.create()
     add_checks(heart, dead, 3 * STEP_CHECKS, alerts_each=1)
     heart.keys.revoke(dead.id)
@@ -91,7 +99,9 @@ def test_all_revoked_keys_go_and_no_other(heart, open_again):
         heart.keys.revoke(key.id)
     # Several processes may do it at once.
     tidies = [Tidy(heart.database), Tidy(open_again()), Tidy(heart.database)]
-    results = at_once(*[tidy.remove_revoked for tidy in tidies], lambda: heart.ping(mine))
+    results = at_once(
+        *[tidy.remove_revoked for tidy in tidies], lambda: heart.ping(mine)
+    )
     assert not [result for result in results if isinstance(result, Exception)]
     assert {key.id for key in heart.keys.all()} == {heart.key.id, keys[0].id}
     assert count(heart.database) == [2, 71, 140]
@@ -102,7 +112,11 @@ def test_a_revoked_keys_checks_are_dead_at_once(heart, dead):
     mine, check = heart.create(), heart.create(key=dead)
     heart.keys.revoke(dead.id)
     assert heart.checks.totals() == {"on_time": 1, "overdue": 0}
-    assert (heart.ping(check), heart.fail(check), heart.pings.look(check.id)) == (None, None, None)
+    assert (
+        heart.ping(check),
+        heart.fail(check),
+        heart.pings.look(check.id),
+    ) == (None, None, None)
     with pytest.raises(Refusal) as refused:
         heart.create(key=dead)
     assert refused.value.status == 401
@@ -111,11 +125,15 @@ def test_a_revoked_keys_checks_are_dead_at_once(heart, dead):
     assert (heart.status(mine), heart.alert_types(check)) == ("overdue", [])
 
 
-def test_the_thread_goes_on_with_what_is_left_and_after_an_error(heart, dead, caplog):
+def test_the_thread_goes_on_with_what_is_left_and_after_an_error(
+    heart, dead, caplog
+):
     add_checks(heart, dead, 3 * STEP_CHECKS)
     heart.keys.revoke(dead.id)
     stopped = []
-    tidy = Tidy(Watched(heart.database, between=lambda: stopped.append(tidy.stop(0))))
+    tidy = Tidy(
+        Watched(heart.database, between=lambda: stopped.append(tidy.stop(0)))
+    )
     tidy.remove_revoked()
     assert count(heart.database) == [2, 2 * STEP_CHECKS, 0]
     errors = [Unavailable("database_unavailable")]
@@ -209,5 +227,7 @@ def test_a_secret_that_signs_no_more_is_forgotten(server, seconds, is_kept):
     server.monotonic.advance(DAY_SECONDS)
     server.tidy.tidy()
     with heart.database.read() as connection:
-        found = connection.execute("SELECT old_webhook_secret FROM keys").fetchone()[0]
+        found = connection.execute(
+            "SELECT old_webhook_secret FROM keys"
+        ).fetchone()[0]
     assert (found is not None) == is_kept

@@ -23,7 +23,9 @@ def test_of_thousands_at_once_only_the_number_is_told(log):
     ]
 
 
-def test_a_check_that_turns_or_whose_alert_is_given_up_has_a_line_without_its_name_and_whole_id(database, clock, log):
+def test_a_check_that_turns_or_whose_alert_is_given_up_has_a_line_without_its_name_and_whole_id(
+    database, clock, log
+):
     heart = Heart(database, clock)
     check = heart.create()
     heart.checks.update(check, heart.settings(check, name="evil"))
@@ -35,4 +37,8 @@ def test_a_check_that_turns_or_whose_alert_is_given_up_has_a_line_without_its_na
         heart.ping(check)
     subject = f"check {check.id[:4]}... of key {heart.key.prefix}..."
     given_up = f"an alert of {subject} was given up"
-    assert log.messages == [f"{subject} is overdue", given_up, f"{subject} has recovered"]
+    assert log.messages == [
+        f"{subject} is overdue",
+        given_up,
+        f"{subject} has recovered",
+    ]

@@ -26,13 +26,17 @@ with staging_folder(Path(sys.argv[1])) as folder:
 
 
 def left_behind(folder):
-    return [path.name for path in folder.iterdir() if path.name.startswith(PREFIX)]
+    return [
+        path.name for path in folder.iterdir() if path.name.startswith(PREFIX)
+    ]
 
 
 @pytest.fixture
 def killed(tmp_path):
     """What a process left that was killed while it used its folder."""
-    subprocess.run([sys.executable, "-c", KILLED, tmp_path], cwd=ROOT, check=False)
+    subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path], cwd=ROOT, check=False
+    )
     (name,) = left_behind(tmp_path)
     return tmp_path / name
 
@@ -42,7 +46,9 @@ def refuse(*_arguments, **_options):
 
 
 @pytest.mark.parametrize("locks", [True, False])
-def test_a_staging_folder_is_private_and_gone_at_the_end(tmp_path, monkeypatch, locks):
+def test_a_staging_folder_is_private_and_gone_at_the_end(
+    tmp_path, monkeypatch, locks
+):
     if not locks:
         monkeypatch.setattr("cardbeat.host.staging.try_lock", refuse)
 
@@ -57,7 +63,9 @@ def test_a_staging_folder_is_private_and_gone_at_the_end(tmp_path, monkeypatch, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_that_of_a_killed_process_is_removed_by_the_next_and_one_in_use_stays(killed):
+def test_that_of_a_killed_process_is_removed_by_the_next_and_one_in_use_stays(
+    killed,
+):
     with staging_folder(killed.parent) as folder:
         assert left_behind(killed.parent) == [folder.name]
         (folder / "copy").write_text("half")
@@ -81,7 +89,9 @@ def test_what_else_is_named_so_and_one_that_may_be_in_use_stays(killed):
     assert len(left_behind(other.parent)) == 3
 
 
-def test_a_disk_that_does_not_let_it_be_removed_hides_no_result(tmp_path, monkeypatch):
+def test_a_disk_that_does_not_let_it_be_removed_hides_no_result(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(os, "rmdir", refuse)
     with pytest.raises(KeyError), staging_folder(tmp_path):
         raise KeyError
@@ -93,8 +103,12 @@ def disk(total, *free):
     return lambda _folder: (total, 0, looks.pop(0))
 
 
-@pytest.mark.parametrize(("total", "reserve"), [(10**11, 64), (640 * MIB, 64), (100 * MIB, 10)])
-def test_the_reserve_is_64_mib_or_a_tenth_of_a_small_disk(tmp_path, total, reserve):
+@pytest.mark.parametrize(
+    ("total", "reserve"), [(10**11, 64), (640 * MIB, 64), (100 * MIB, 10)]
+)
+def test_the_reserve_is_64_mib_or_a_tenth_of_a_small_disk(
+    tmp_path, total, reserve
+):
     enough = Reserve(tmp_path, disk(total, reserve * MIB + 5))
     enough.require()
     assert enough.spare() == 5
@@ -104,10 +118,14 @@ def test_the_reserve_is_64_mib_or_a_tenth_of_a_small_disk(tmp_path, total, reser
     assert int(refused.value.headers["Retry-After"]) > 0
 
 
-def test_the_system_is_asked_once_a_second_and_a_change_is_logged(tmp_path, caplog):
+def test_the_system_is_asked_once_a_second_and_a_change_is_logged(
+    tmp_path, caplog
+):
     caplog.set_level("INFO")
     clock = FakeClock()
-    reserve = Reserve(tmp_path, disk(10**11, 3 * MIB, 2 * MIB, RESERVE_BYTES, 10**10), clock)
+    reserve = Reserve(
+        tmp_path, disk(10**11, 3 * MIB, 2 * MIB, RESERVE_BYTES, 10**10), clock
+    )
     seen = []
     for _ in range(4):
         seen.append([reserve.is_low() for _ in range(3)])

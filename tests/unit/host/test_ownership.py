@@ -66,10 +66,14 @@ def acting_as(user, *groups):
     [
         pytest.param((0, GROUP), 0o2775, SERVICE, id="fsGroup of Kubernetes"),
         pytest.param((0, 0), 0o770, (USER, 0), id="any user of OpenShift"),
-        pytest.param((0, GROUP), 0o2775, (0, 0), id="that of a service, used by root"),
+        pytest.param(
+            (0, GROUP), 0o2775, (0, 0), id="that of a service, used by root"
+        ),
     ],
 )
-def test_a_volume_of_a_container_platform_is_used_as_it_is(volume, caplog, owner, folder_mode, service):
+def test_a_volume_of_a_container_platform_is_used_as_it_is(
+    volume, caplog, owner, folder_mode, service
+):
     folder = volume(*owner, folder_mode)
     with acting_as(*service):
         open_database(folder).close()
@@ -88,7 +92,9 @@ def test_a_volume_of_a_container_platform_is_used_as_it_is(volume, caplog, owner
         (SERVICE, 0o500, MAKE),
     ],
 )
-def test_a_folder_that_strangers_can_write_or_this_user_can_not_is_refused(volume, owner, folder_mode, advice):
+def test_a_folder_that_strangers_can_write_or_this_user_can_not_is_refused(
+    volume, owner, folder_mode, advice
+):
     folder = volume(*owner, folder_mode)
     with acting_as(*SERVICE), pytest.raises(StartupError) as refused:
         open_database(folder)
@@ -98,18 +104,25 @@ def test_a_folder_that_strangers_can_write_or_this_user_can_not_is_refused(volum
 
 
 @AS_ROOT
-def test_a_folder_that_can_not_be_made_and_a_file_of_another_user_are_told(volume):
+def test_a_folder_that_can_not_be_made_and_a_file_of_another_user_are_told(
+    volume,
+):
     folder = volume(*SERVICE, 0o700)
     with acting_as(*SERVICE), pytest.raises(StartupError, match=MAKE):
         open_database(folder.with_name("new"))
     open_database(folder).close()
     made = {path.name: path.stat().st_uid for path in folder.iterdir()}
     assert made.keys() >= {"cardbeat.db", "writer.lock"}
-    assert set(made.values()) == {USER}, "what root makes in the folder of a service is the service's"
+    assert set(made.values()) == {USER}, (
+        "what root makes in the folder of a service is the service's"
+    )
     os.chown(folder / "writer.lock", 0, 0)
     with acting_as(*SERVICE), pytest.raises(StartupError) as refused:
         open_database(folder)
-    assert str(refused.value) == f"can't use {folder}/writer.lock: it must be writable for this user"
+    assert (
+        str(refused.value)
+        == f"can't use {folder}/writer.lock: it must be writable for this user"
+    )
 
 
 @MODES
@@ -117,19 +130,25 @@ def test_a_folder_that_can_not_be_made_and_a_file_of_another_user_are_told(volum
     ("group", "before", "after"),
     [(None, 0o777, 0o775), pytest.param(GROUP, 0o770, 0o750, marks=AS_ROOT)],
 )
-def test_strangers_are_kept_out_of_an_own_folder_and_that_is_said_once(tmp_path, caplog, group, before, after):
+def test_strangers_are_kept_out_of_an_own_folder_and_that_is_said_once(
+    tmp_path, caplog, group, before, after
+):
     if group is not None:
         os.chown(tmp_path, -1, group)
     tmp_path.chmod(before)
     for _ in range(2):
         open_database(tmp_path).close()
     assert mode(tmp_path) == after
-    assert caplog.messages == [f"others can write in the data folder {tmp_path}; that is taken from them now"]
+    assert caplog.messages == [
+        f"others can write in the data folder {tmp_path}; that is taken from them now"
+    ]
 
 
 @AS_ROOT
 @pytest.mark.parametrize("owner", [USER, 0])
-def test_a_mount_that_refuses_a_mode_is_used_with_a_warning(volume, caplog, monkeypatch, owner):
+def test_a_mount_that_refuses_a_mode_is_used_with_a_warning(
+    volume, caplog, monkeypatch, owner
+):
     folder = volume(owner, 0, 0o777)
     real_open = os.open
 
@@ -147,11 +166,16 @@ def test_a_mount_that_refuses_a_mode_is_used_with_a_warning(volume, caplog, monk
     with acting_as(*SERVICE):
         open_database(folder).close()
     (told,) = caplog.messages
-    assert f"others can write in the data folder {folder}, and its file system" in told
+    assert (
+        f"others can write in the data folder {folder}, and its file system"
+        in told
+    )
     assert mode(folder) == 0o777
 
 
-def test_on_windows_modes_and_owners_say_nothing(tmp_path, monkeypatch, caplog):
+def test_on_windows_modes_and_owners_say_nothing(
+    tmp_path, monkeypatch, caplog
+):
     tmp_path.chmod(0o777)
     monkeypatch.setattr(sys, "platform", "win32")
     ownership.prepare_folder(tmp_path)

@@ -15,7 +15,12 @@ from tests.artifact import ROOT, clean_environment
 from tests.systems import WINDOWS
 
 SOCKETS = pytest.mark.skipif(WINDOWS, reason="Windows has no such sockets")
-ABSTRACT = pytest.param("abstract", marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has them"))
+ABSTRACT = pytest.param(
+    "abstract",
+    marks=pytest.mark.skipif(
+        sys.platform != "linux", reason="Linux alone has them"
+    ),
+)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +33,9 @@ ABSTRACT = pytest.param("abstract", marks=pytest.mark.skipif(sys.platform != "li
         ("none", None, False),
     ],
 )
-def test_certificate_authorities_are_found_in_a_file_or_a_folder(monkeypatch, tmp_path, file, names, trusted):
+def test_certificate_authorities_are_found_in_a_file_or_a_folder(
+    monkeypatch, tmp_path, file, names, trusted
+):
     folder = tmp_path / "certs"
     if names is not None:
         folder.mkdir()
@@ -40,7 +47,9 @@ def test_certificate_authorities_are_found_in_a_file_or_a_folder(monkeypatch, tm
 
 
 @pytest.mark.parametrize("broken", ["PIL", "PIL._imagingft"])
-def test_a_pillow_that_is_missing_or_broken_is_told_with_what_helps(monkeypatch, broken):
+def test_a_pillow_that_is_missing_or_broken_is_told_with_what_helps(
+    monkeypatch, broken
+):
     monkeypatch.setitem(sys.modules, broken, None)
     if broken != "PIL":
         monkeypatch.delattr(broken, raising=False)
@@ -55,7 +64,10 @@ def test_the_oldest_pillow_that_is_taken_is_that_of_debian_12(monkeypatch):
         surroundings.require_pillow()
     for version in ("9.3.0", "8.9"):
         monkeypatch.setattr(PIL, "__version__", version)
-        with pytest.raises(StartupError, match=f"Pillow {version} is too old, cardbeat needs 9.4 or newer; "):
+        with pytest.raises(
+            StartupError,
+            match=f"Pillow {version} is too old, cardbeat needs 9.4 or newer; ",
+        ):
             surroundings.require_pillow()
 
 
@@ -74,11 +86,21 @@ def manager(request, tmp_path, monkeypatch):
 @SOCKETS
 @pytest.mark.parametrize("manager", ["file", ABSTRACT], indirect=True)
 def test_a_server_says_when_it_is_ready_alive_and_stopping(manager, tmp_path):
-    asked = {"NOTIFY_SOCKET": os.environ["NOTIFY_SOCKET"], "WATCHDOG_USEC": "200000", "PYTHONPATH": str(ROOT)}
+    asked = {
+        "NOTIFY_SOCKET": os.environ["NOTIFY_SOCKET"],
+        "WATCHDOG_USEC": "200000",
+        "PYTHONPATH": str(ROOT),
+    }
     command = [sys.executable, "-m", "cardbeat", "--port", "0"]
     environment = clean_environment() | asked
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as server:
-        assert [manager.recv(100) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL
+    ) as server:
+        assert [manager.recv(100) for _ in range(3)] == [
+            b"READY=1",
+            b"WATCHDOG=1",
+            b"WATCHDOG=1",
+        ]
         server.send_signal(signal.SIGTERM)
         while (told := manager.recv(100)) == b"WATCHDOG=1":
             pass
@@ -88,7 +110,9 @@ def test_a_server_says_when_it_is_ready_alive_and_stopping(manager, tmp_path):
 
 @SOCKETS
 @pytest.mark.parametrize("manager", ["file"], indirect=True)
-def test_a_manager_that_does_not_listen_or_is_not_there_holds_nothing_up(manager, monkeypatch):
+def test_a_manager_that_does_not_listen_or_is_not_there_holds_nothing_up(
+    manager, monkeypatch
+):
     for _ in range(2_000):
         surroundings.tell_manager("WATCHDOG=1")
     assert manager.recv(100) == b"WATCHDOG=1"
@@ -106,9 +130,13 @@ def test_a_manager_that_does_not_listen_or_is_not_there_holds_nothing_up(manager
         ("", "own", None),
     ],
 )
-def test_signs_of_life_are_for_the_process_that_is_asked_for_them(monkeypatch, limit, process, seconds):
+def test_signs_of_life_are_for_the_process_that_is_asked_for_them(
+    monkeypatch, limit, process, seconds
+):
     monkeypatch.setenv("WATCHDOG_USEC", limit)
-    monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if process == "own" else process or "")
+    monkeypatch.setenv(
+        "WATCHDOG_PID", str(os.getpid()) if process == "own" else process or ""
+    )
     if process is None:
         monkeypatch.delenv("WATCHDOG_PID")
     assert surroundings.seconds_between_signs() == seconds

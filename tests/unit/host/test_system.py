@@ -15,7 +15,9 @@ from tests.systems import HANG_UPS, LIMITS, UNLIMITED
 
 
 def test_one_at_a_time_holds_a_lock_which_goes_with_its_descriptor(tmp_path):
-    first, second, third = (os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT) for _ in range(3))
+    first, second, third = (
+        os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT) for _ in range(3)
+    )
     assert system.try_lock(first)
     assert not system.try_lock(second)
     system.unlock(first)
@@ -27,9 +29,12 @@ def test_one_at_a_time_holds_a_lock_which_goes_with_its_descriptor(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("platform", "failures", "tries"), [("win32", 3, 4), ("linux", 1, 1), ("linux", 0, 1)]
+    ("platform", "failures", "tries"),
+    [("win32", 3, 4), ("linux", 1, 1), ("linux", 0, 1)],
 )
-def test_windows_is_asked_again_while_somebody_reads_the_file(monkeypatch, tmp_path, platform, failures, tries):
+def test_windows_is_asked_again_while_somebody_reads_the_file(
+    monkeypatch, tmp_path, platform, failures, tries
+):
     asked = []
     real = os.replace
 
@@ -44,7 +49,10 @@ def test_windows_is_asked_again_while_somebody_reads_the_file(monkeypatch, tmp_p
     monkeypatch.setattr(sys, "platform", platform)
     with contextlib.suppress(PermissionError):
         system.replace(tmp_path / "new", tmp_path / "old")
-    assert (len(asked), (tmp_path / "old").exists()) == (tries, failures < tries)
+    assert (len(asked), (tmp_path / "old").exists()) == (
+        tries,
+        failures < tries,
+    )
 
 
 @pytest.fixture
@@ -77,7 +85,9 @@ def limits(monkeypatch):
         (UNLIMITED, UNLIMITED, [], 1000),
     ],
 )
-def test_the_limit_of_descriptors_is_raised_as_far_as_wanted_and_allowed(limits, soft, hard, raised, limit):
+def test_the_limit_of_descriptors_is_raised_as_far_as_wanted_and_allowed(
+    limits, soft, hard, raised, limit
+):
     asked = limits(soft, hard)
     assert (system.descriptor_limit(1000), asked) == (limit, raised)
 
@@ -92,7 +102,9 @@ def test_a_limit_that_is_not_granted_stays_or_is_that_of_an_old_macos(limits):
 
 @LIMITS
 @pytest.mark.parametrize(("needed", "least"), [(18, 24), (128, 171)])
-def test_whatever_the_limit_no_part_takes_what_others_need(limits, needed, least):
+def test_whatever_the_limit_no_part_takes_what_others_need(
+    limits, needed, least
+):
     """Serving needs 24, of which 18 are open from the start."""
     for hard in range(least, 10_385):
         limits(24, hard)
@@ -108,14 +120,18 @@ def test_on_windows_one_call_waits_for_few_sockets(monkeypatch):
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_pieces_are_sent_as_one_and_a_reader_that_is_gone_is_known_everywhere(monkeypatch, platform):
+def test_pieces_are_sent_as_one_and_a_reader_that_is_gone_is_known_everywhere(
+    monkeypatch, platform
+):
     monkeypatch.setattr(sys, "platform", platform)
     near, far = socket.socketpair()
     with near, far:
         assert system.send_together(near, [b"head ", memoryview(b"body")]) == 9
         assert far.recv(100) == b"head body"
     assert system.reader_is_gone(BrokenPipeError(32, "Broken pipe"))
-    assert system.reader_is_gone(OSError(22, "Invalid argument")) == (platform == "win32")
+    assert system.reader_is_gone(OSError(22, "Invalid argument")) == (
+        platform == "win32"
+    )
 
 
 @pytest.fixture
@@ -128,7 +144,9 @@ def hang_ups():
 
 
 @pytest.mark.parametrize("number", system.STOP_SIGNALS)
-def test_a_stop_is_told_where_it_is_asked_for_and_nowhere_else(hang_ups, number):
+def test_a_stop_is_told_where_it_is_asked_for_and_nowhere_else(
+    hang_ups, number
+):
     hang_ups(signal.SIG_DFL)
     before = signal.getsignal(number)
     told = rf"^stopped by {signal.Signals(number).name}; nothing was written$"
@@ -139,12 +157,17 @@ def test_a_stop_is_told_where_it_is_asked_for_and_nowhere_else(hang_ups, number)
         with pytest.raises(StartupError, match=told):
             require_going()
     assert signal.getsignal(number) is before
-    with pytest.raises(StartupError, match=told), stop_signals_noted("nothing was written", at_once=True):
+    with (
+        pytest.raises(StartupError, match=told),
+        stop_signals_noted("nothing was written", at_once=True),
+    ):
         signal.raise_signal(number)
 
 
 @HANG_UPS
-def test_a_terminal_that_is_closed_stops_nothing_where_that_is_ignored(hang_ups):
+def test_a_terminal_that_is_closed_stops_nothing_where_that_is_ignored(
+    hang_ups,
+):
     hang_ups(signal.SIG_IGN)
     with stop_signals_noted("nothing was written") as require_going:
         signal.raise_signal(signal.SIGHUP)

@@ -24,7 +24,9 @@ def test_items_of_a_client_keep_their_order_and_none_is_lost(steps):
 
 
 @given(st.lists(CLIENTS, min_size=1, max_size=40))
-def test_no_client_is_taken_twice_while_another_waits_that_came_before(arrivals):
+def test_no_client_is_taken_twice_while_another_waits_that_came_before(
+    arrivals,
+):
     queue = FairQueue()
     for number, client in enumerate(arrivals):
         queue.put(client, number)
@@ -35,7 +37,11 @@ def test_no_client_is_taken_twice_while_another_waits_that_came_before(arrivals)
         waiting[client] -= 1
         previous = last.get(client)
         if previous is not None:
-            others = [other for other in waiting if other != client and waiting[other]]
+            others = [
+                other
+                for other in waiting
+                if other != client and waiting[other]
+            ]
             assert all(last.get(other, -1) > previous for other in others)
         last[client] = turn
 
@@ -44,7 +50,13 @@ def test_items_of_one_client_are_taken_in_turn_by_key():
     queue = FairQueue()
     for item in ("ax1", "ax2", "ay1", "bx1", "ay2"):
         queue.put(item[0], item, item[1])
-    assert [queue.take()[1] for _ in range(5)] == ["ax1", "bx1", "ay1", "ax2", "ay2"]
+    assert [queue.take()[1] for _ in range(5)] == [
+        "ax1",
+        "bx1",
+        "ay1",
+        "ax2",
+        "ay2",
+    ]
 
 
 def test_a_client_with_two_at_work_waits_and_the_others_go_on():

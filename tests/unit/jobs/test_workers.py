@@ -13,11 +13,16 @@ def workers():
     made.stop()
 
 
-def test_two_jobs_of_a_client_run_at_once_and_other_clients_beside_them(workers):
+def test_two_jobs_of_a_client_run_at_once_and_other_clients_beside_them(
+    workers,
+):
     release = threading.Event()
     running = []
     for number in range(6):
-        workers.submit("a", lambda number=number: (running.append(number), release.wait(10)))
+        workers.submit(
+            "a",
+            lambda number=number: (running.append(number), release.wait(10)),
+        )
     wait_until(lambda: len(running) == 2)
     done = threading.Event()
     workers.submit("b", done.set)
@@ -42,5 +47,11 @@ def test_a_stop_lets_jobs_that_wait_be_done_and_the_threads_end():
     for number in range(20):
         workers.submit("a", lambda number=number: done.append(number))
     workers.stop()
-    wait_until(lambda: not any("of a stop" in thread.name for thread in threading.enumerate()))
+    wait_until(
+        lambda: (
+            not any(
+                "of a stop" in thread.name for thread in threading.enumerate()
+            )
+        )
+    )
     assert done == list(range(20))

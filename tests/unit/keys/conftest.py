@@ -1,6 +1,5 @@
 """The keys of a database, cached by a clock that only the test moves."""
 
-
 import pytest
 
 from cardbeat.config import FREE, UNLIMITED

@@ -9,7 +9,9 @@ from cardbeat.web.message import Request
 
 
 def request(authorization):
-    return Request("GET", "/checks", "/checks", headers={"authorization": authorization})
+    return Request(
+        "GET", "/checks", "/checks", headers={"authorization": authorization}
+    )
 
 
 def test_a_known_key_is_found_however_the_scheme_is_written(keys):

@@ -8,7 +8,13 @@ import pytest
 from cardbeat import cli
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.errors import MaybeDone, Refusal, Unavailable
-from cardbeat.keys.store import CACHE_SECONDS, MAX_CACHED, OLD_SECRET_SECONDS, Keys, hash_of
+from cardbeat.keys.store import (
+    CACHE_SECONDS,
+    MAX_CACHED,
+    OLD_SECRET_SECONDS,
+    Keys,
+    hash_of,
+)
 from tests.heart import at_once
 from tests.postgresql import BOTH_ENGINES, SQLITE
 
@@ -44,7 +50,12 @@ class SlowReads:
 
 def columns(database, names):
     with database.read() as connection:
-        return [tuple(row) for row in connection.execute(f"SELECT {names} FROM keys ORDER BY seq")]
+        return [
+            tuple(row)
+            for row in connection.execute(
+                f"SELECT {names} FROM keys ORDER BY seq"
+            )
+        ]
 
 
 def found(keys, digest):
@@ -91,7 +102,10 @@ def test_another_tier_counts_for_a_key_and_its_reader(keys):
     digests = [hash_of(issued.value), hash_of(keys.issue_reader(issued.key))]
     assert [found(keys, digest).limits for digest in digests] == [FREE, FREE]
     assert keys.set_tier(issued.key.id, "unlimited")
-    assert [found(keys, digest).limits for digest in digests] == [UNLIMITED, UNLIMITED]
+    assert [found(keys, digest).limits for digest in digests] == [
+        UNLIMITED,
+        UNLIMITED,
+    ]
 
 
 def test_a_key_that_ends_while_it_is_read_is_not_cached(database, open_keys):
@@ -112,7 +126,9 @@ def test_of_many_rotations_of_one_value_one_is_made(keys):
     assert [refused.status for refused in results[1:]] == [401] * 7
 
 
-def test_a_change_that_may_be_done_leaves_no_old_value(keys, database, monkeypatch):
+def test_a_change_that_may_be_done_leaves_no_old_value(
+    keys, database, monkeypatch
+):
     issued = keys.issue()
     digest = hash_of(issued.value)
     assert found(keys, digest)
@@ -133,7 +149,12 @@ def test_nothing_can_be_done_with_a_value_that_has_ended(keys, database, end):
     key = keys.issue("ops@example.com").key
     ENDS_OF_A_KEY[end](keys, key)
     before = columns(database, "*")
-    for change in (keys.rotate, keys.issue_reader, keys.end_reader, keys.renew_webhook_secret):
+    for change in (
+        keys.rotate,
+        keys.issue_reader,
+        keys.end_reader,
+        keys.renew_webhook_secret,
+    ):
         with pytest.raises(Refusal) as refused:
             change(key)
         assert refused.value.status == 401
@@ -148,11 +169,16 @@ def test_a_revoked_key_is_in_no_list_and_has_no_tier(keys):
     assert keys.all() == []
 
 
-def test_the_first_use_of_a_key_or_its_reader_is_noted_once(keys, database, clock, monotonic):
+def test_the_first_use_of_a_key_or_its_reader_is_noted_once(
+    keys, database, clock, monotonic
+):
     by_key = keys.issue("a@b")
     by_reader = keys.issue("a@b")
     keys.issue()
-    digests = [hash_of(by_key.value), hash_of(keys.issue_reader(by_reader.key))]
+    digests = [
+        hash_of(by_key.value),
+        hash_of(keys.issue_reader(by_reader.key)),
+    ]
     assert columns(database, "used_at") == [(None,)] * 3
     first = int(clock())
     for _ in range(2):
@@ -167,7 +193,11 @@ def test_a_first_use_is_served_where_it_cannot_be_written_and_noted_later(
 ):
     digest = hash_of(keys.issue().value)
     with monkeypatch.context() as patch:
-        patch.setattr(database, "write", Mock(side_effect=Unavailable("database_unavailable")))
+        patch.setattr(
+            database,
+            "write",
+            Mock(side_effect=Unavailable("database_unavailable")),
+        )
         assert found(keys, digest)
     assert columns(database, "used_at") == [(None,)]
     monotonic.advance(CACHE_SECONDS)
@@ -178,7 +208,9 @@ def test_a_first_use_is_served_where_it_cannot_be_written_and_noted_later(
 
 
 @SQLITE
-def test_on_a_low_disk_nothing_new_is_stored_and_all_can_end(keys, database, monkeypatch):
+def test_on_a_low_disk_nothing_new_is_stored_and_all_can_end(
+    keys, database, monkeypatch
+):
     issued = keys.issue("a@b")
     keys.issue_reader(issued.key)
     monkeypatch.setattr(database.reserve, "is_low", lambda: True)
@@ -194,13 +226,18 @@ def test_on_a_low_disk_nothing_new_is_stored_and_all_can_end(keys, database, mon
     assert keys.revoke(keys.rotate(issued.key).key.id)
 
 
-def test_a_new_webhook_secret_leaves_the_one_before_for_a_day(keys, database, clock):
+def test_a_new_webhook_secret_leaves_the_one_before_for_a_day(
+    keys, database, clock
+):
     issued = keys.issue("a@b")
     secrets = [issued.webhook_secret]
     for _ in range(2):
         secrets.append(keys.renew_webhook_secret(issued.key))
         until = int(clock()) + OLD_SECRET_SECONDS
-        stored = columns(database, "webhook_secret, old_webhook_secret, old_webhook_secret_until")
+        stored = columns(
+            database,
+            "webhook_secret, old_webhook_secret, old_webhook_secret_until",
+        )
         assert stored == [(secrets[-1], secrets[-2], until)]
         clock.advance(60)
     assert len(set(secrets)) == 3
@@ -213,13 +250,23 @@ def test_only_so_many_keys_are_cached(keys, database):
         "INSERT INTO keys (id, scope, tier, hash, prefix, created_at, used_at)"
         " VALUES (?, 'cards', 'free', ?, 'sk_', 1, 1)"
     )
-    database.write(lambda it: [it.execute(sql, (digest.hex(), digest)) for digest in digests])
+    database.write(
+        lambda it: [
+            it.execute(sql, (digest.hex(), digest)) for digest in digests
+        ]
+    )
     assert all(found(keys, digest) for digest in digests)
-    assert 0 < sum(keys.cached(digest) is not None for digest in digests) <= MAX_CACHED
+    assert (
+        0
+        < sum(keys.cached(digest) is not None for digest in digests)
+        <= MAX_CACHED
+    )
 
 
 @SQLITE
-@pytest.mark.parametrize("change", [["revoke"], ["replace"], ["tier", "unlimited"]])
+@pytest.mark.parametrize(
+    "change", [["revoke"], ["replace"], ["tier", "unlimited"]]
+)
 def test_when_a_command_returns_a_running_server_has_seen_its_change(
     database, clock, tmp_path, change
 ):
@@ -227,5 +274,10 @@ def test_when_a_command_returns_a_running_server_has_seen_its_change(
     issued = keys.issue()
     before = found(keys, hash_of(issued.value))
     action, *name = change
-    assert cli.main(["keys", action, issued.key.id, *name, "--data", str(tmp_path)]) == 0
+    assert (
+        cli.main(
+            ["keys", action, issued.key.id, *name, "--data", str(tmp_path)]
+        )
+        == 0
+    )
     assert found(keys, hash_of(issued.value)) != before

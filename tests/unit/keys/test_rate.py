@@ -17,7 +17,13 @@ def test_a_burst_passes_and_the_next_waits_for_its_share():
 
 def test_several_names_are_taken_together_or_not_at_all():
     limit = RateLimit(FakeClock(0))
-    assert [limit.take({"a": 1, "wide": 3}) for _ in range(5)] == [0, 60, 60, 60, 60]
+    assert [limit.take({"a": 1, "wide": 3}) for _ in range(5)] == [
+        0,
+        60,
+        60,
+        60,
+        60,
+    ]
     assert [limit.take({name: 1, "wide": 3}) for name in "bcd"] == [0, 0, 20]
     assert limit.take({"d": 1}) == 0
     assert limit.take({}) == 0
@@ -43,7 +49,9 @@ def test_no_time_holds_more_than_a_burst_and_the_rate_and_a_wait_is_exact():
         limit = RateLimit(clock)
         taken = []
         for _ in range(1000):
-            clock.advance(luck.choice((0, 0.01, 40 / per_minute, 90)) * luck.random())
+            clock.advance(
+                luck.choice((0, 0.01, 40 / per_minute, 90)) * luck.random()
+            )
             wait = limit.take({"a": per_minute})
             if wait:
                 clock.advance(wait - 1e-3)
@@ -55,7 +63,9 @@ def test_no_time_holds_more_than_a_burst_and_the_rate_and_a_wait_is_exact():
         for first, began in enumerate(taken):
             for last in range(first, min(first + 2 * per_minute, len(taken))):
                 seconds = taken[last] - began
-                assert last - first + 1 <= per_minute * (1 + seconds / 60) + 1e-3
+                assert (
+                    last - first + 1 <= per_minute * (1 + seconds / 60) + 1e-3
+                )
 
 
 def test_threads_share_a_limit():

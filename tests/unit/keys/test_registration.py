@@ -20,12 +20,19 @@ class AnyKeys:
 
 
 def registration(config, clock=None):
-    return KeyRoutes(config, AnyKeys(), None, None, None, RateLimit(clock or FakeClock(0)))
+    return KeyRoutes(
+        config, AnyKeys(), None, None, None, RateLimit(clock or FakeClock(0))
+    )
 
 
 def asking(client="192.0.2.7", **headers):
     return Request(
-        "POST", "/register", "/register", headers=headers, client=client, network=network_of(client)
+        "POST",
+        "/register",
+        "/register",
+        headers=headers,
+        client=client,
+        network=network_of(client),
     )
 
 
@@ -39,7 +46,9 @@ def refusal_of(routes, request):
 
 def issued(routes, *clients):
     """How many of these clients get a key."""
-    return sum(refusal_of(routes, asking(client)) is None for client in clients)
+    return sum(
+        refusal_of(routes, asking(client)) is None for client in clients
+    )
 
 
 def test_a_client_gets_30_keys_a_minute_and_is_told_how_long_to_wait():
@@ -55,7 +64,10 @@ def test_a_client_gets_30_keys_a_minute_and_is_told_how_long_to_wait():
 
 def test_hosts_of_an_ipv6_64_share_a_limit_and_its_48_has_ten_times_as_many():
     routes = registration(Config())
-    assert issued(routes, *[f"2001:db8:7:1::{number:x}" for number in range(400)]) == 30
+    assert (
+        issued(routes, *[f"2001:db8:7:1::{number:x}" for number in range(400)])
+        == 30
+    )
     others = [f"2001:db8:7:{number:x}::1" for number in range(2, 1000)]
     assert issued(routes, *others) == 270
     assert issued(routes, "2001:db8:8::1") == 1
@@ -67,9 +79,13 @@ def test_a_page_of_another_site_registers_nothing(site):
     refused = refusal_of(routes, asking(**{"sec-fetch-site": site}))
     assert (refused.status, refused.code) == (403, "cross_site")
     for allowed in ("same-origin", "none"):
-        assert refusal_of(routes, asking(**{"sec-fetch-site": allowed})) is None
+        assert (
+            refusal_of(routes, asking(**{"sec-fetch-site": allowed})) is None
+        )
 
 
 def test_closed_registration_is_refused():
-    refused = refusal_of(registration(Config(registration_open=False)), asking())
+    refused = refusal_of(
+        registration(Config(registration_open=False)), asking()
+    )
     assert (refused.status, refused.code) == (403, "registration_closed")

@@ -42,6 +42,10 @@ def is_first_in_head(tagged):
     """Whether our image is the first that any reader finds, in the head, with scripts on and off."""
     for scripting in (True, False):
         _, in_head, everywhere = judged(tagged, scripting=scripting)
-        if not in_head.get("og:image", [""])[0] == everywhere["og:image"][0] == URL:
+        if (
+            not in_head.get("og:image", [""])[0]
+            == everywhere["og:image"][0]
+            == URL
+        ):
             return False
     return True

@@ -8,7 +8,13 @@ import pytest
 
 from cardbeat.site.head import NETWORKS_READ, warnings_of
 from cardbeat.site.page import read_page
-from tests.unit.site.standard import OWN, URL, is_first_in_head, judged, with_tags
+from tests.unit.site.standard import (
+    OWN,
+    URL,
+    is_first_in_head,
+    judged,
+    with_tags,
+)
 
 FLIGHT = f"<script>self.__next_f.push([1,'{'x' * 40_000}'])</script>"
 T = "<title>A</title>"
@@ -21,21 +27,51 @@ def image(url=OWN, end=">"):
 
 
 WITH_IMAGE = {
-    "next.js 83926: tags behind streamed scripts": (f"<head>{FLIGHT}{T}{image()}</head>", "late_tags"),
-    "next.js: metadata streamed into the body": (f"<head>{FLIGHT}</head><body>{T}{image()}", "late_tags"),
-    "jekyll-seo-tag 493: summary before the large one": (T + image() + LARGE.format("name"), "twitter_card"),
-    "jekyll-seo-tag: property in place of name": (T + image() + LARGE.format("property"), "twitter_card"),
-    "govuk_template 349: the default before the page's": (T + image() + image("https://o.example/b.png"), ""),
-    "18F 693: the site's URL was empty": (T + image("/assets/a.png"), "relative_image"),
-    "chirpy 730: a host without a scheme": (T + image("o.example/blog/blog/a.png"), "relative_image"),
-    "a name, not a property": (f"{T}<meta name='og:image' content='{OWN}'/>", ""),
-    "eleventy-plugin-og-image 360": (f"{T}<meta itemprop='image' property='og:image' content='{OWN}'>", ""),
+    "next.js 83926: tags behind streamed scripts": (
+        f"<head>{FLIGHT}{T}{image()}</head>",
+        "late_tags",
+    ),
+    "next.js: metadata streamed into the body": (
+        f"<head>{FLIGHT}</head><body>{T}{image()}",
+        "late_tags",
+    ),
+    "jekyll-seo-tag 493: summary before the large one": (
+        T + image() + LARGE.format("name"),
+        "twitter_card",
+    ),
+    "jekyll-seo-tag: property in place of name": (
+        T + image() + LARGE.format("property"),
+        "twitter_card",
+    ),
+    "govuk_template 349: the default before the page's": (
+        T + image() + image("https://o.example/b.png"),
+        "",
+    ),
+    "18F 693: the site's URL was empty": (
+        T + image("/assets/a.png"),
+        "relative_image",
+    ),
+    "chirpy 730: a host without a scheme": (
+        T + image("o.example/blog/blog/a.png"),
+        "relative_image",
+    ),
+    "a name, not a property": (
+        f"{T}<meta name='og:image' content='{OWN}'/>",
+        "",
+    ),
+    "eleventy-plugin-og-image 360": (
+        f"{T}<meta itemprop='image' property='og:image' content='{OWN}'>",
+        "",
+    ),
     "a JSX build: </meta>": (T + image(end="></meta>"), ""),
     "docusaurus 3: minified, without quotes": (
         f"<!doctype html><html lang=en><meta charset=UTF-8><title data-rh=true>A</title>{image(end=' data-rh=true>')}",
         "",
     ),
-    "pkgdown: a prefix on the head": (f"<html><head prefix='og: https://ogp.me/ns#'>{UTF_8}{T}{image()}", ""),
+    "pkgdown: a prefix on the head": (
+        f"<html><head prefix='og: https://ogp.me/ns#'>{UTF_8}{T}{image()}",
+        "",
+    ),
 }
 WITHOUT = {
     "next.js: no metadata": f"<!DOCTYPE html><html><head><meta charSet='utf-8'/>{FLIGHT}{T}</head>",
@@ -64,7 +100,9 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("where", WITH_IMAGE)
-def test_a_page_that_was_found_with_an_image_stays_with_what_is_told_of_it(where):
+def test_a_page_that_was_found_with_an_image_stays_with_what_is_told_of_it(
+    where,
+):
     html, warning = WITH_IMAGE[where]
     page = read_page(html.encode())
     assert page.name == "A"
@@ -75,7 +113,11 @@ def test_a_page_that_was_found_with_an_image_stays_with_what_is_told_of_it(where
 @pytest.mark.parametrize("where", WITHOUT)
 def test_a_page_that_was_found_without_an_image_gets_the_tags(where):
     html = WITHOUT[where]
-    assert read_page(html.encode()).name == judged(html.encode(), scripting=True)[0] == "A"
+    assert (
+        read_page(html.encode()).name
+        == judged(html.encode(), scripting=True)[0]
+        == "A"
+    )
     tagged = with_tags(html)
     assert is_first_in_head(tagged)
     assert 0 < tagged.index(URL.encode()) < NETWORKS_READ

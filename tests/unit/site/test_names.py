@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardbeat.site.names import card_names, problem_of, same_file, without_site_name
+from cardbeat.site.names import (
+    card_names,
+    problem_of,
+    same_file,
+    without_site_name,
+)
 
 PLACES = {
     "index.html": "index.png",
@@ -36,14 +41,26 @@ def untold(titles):
     return {page: (title, "") for page, title in titles.items()}
 
 
-_PART = st.text(st.sampled_from(string.ascii_letters + "._-%?: \udc80é"), min_size=1, max_size=6)
-_NAME = st.sampled_from(["index.html", "Index.htm", "a.html", "a.htm", "A.HTML", "index.html.html"])
-_PAGE = st.builds(lambda parts, name: "/".join([*parts, name]), st.lists(_PART, max_size=2), _NAME)
+_PART = st.text(
+    st.sampled_from(string.ascii_letters + "._-%?: \udc80é"),
+    min_size=1,
+    max_size=6,
+)
+_NAME = st.sampled_from(
+    ["index.html", "Index.htm", "a.html", "a.htm", "A.HTML", "index.html.html"]
+)
+_PAGE = st.builds(
+    lambda parts, name: "/".join([*parts, name]),
+    st.lists(_PART, max_size=2),
+    _NAME,
+)
 
 
 @settings(deadline=None)
 @given(st.sets(_PAGE))
-def test_all_pages_have_different_cards_that_every_system_can_have(pages: set[str]) -> None:
+def test_all_pages_have_different_cards_that_every_system_can_have(
+    pages: set[str],
+) -> None:
     names = card_names(pages)
     assert names.keys() == pages
     assert len(set(map(same_file, names.values()))) == len(pages)
@@ -61,11 +78,19 @@ WRONG = {
 
 @pytest.mark.parametrize("words", WRONG)
 def test_a_place_outside_or_not_on_every_system_is_refused(words: str) -> None:
-    assert [output for output in WRONG[words] if words not in problem_of(output)] == []
+    assert [
+        output for output in WRONG[words] if words not in problem_of(output)
+    ] == []
 
 
 def test_other_places_are_allowed() -> None:
-    for output in ("a.png", "a/b.PNG", "東京/é.png", ".hidden/a b.png", "東" * 83 + "/a.png"):
+    for output in (
+        "a.png",
+        "a/b.PNG",
+        "東京/é.png",
+        ".hidden/a b.png",
+        "東" * 83 + "/a.png",
+    ):
         assert problem_of(output) == ""
 
 
@@ -82,17 +107,29 @@ def test_other_places_are_allowed() -> None:
         ("A | Site, B", "A | Site, B"),
         ("A | Site", "A | Site"),
         ("A | Site, B | Site, C | Site, D | Site, None", "A, B, C, D, None"),
-        ("A | Site, B | Site, C | Site, None", "A | Site, B | Site, C | Site, None"),
+        (
+            "A | Site, B | Site, C | Site, None",
+            "A | Site, B | Site, C | Site, None",
+        ),
         ("A: more | Site, B: more | Site", "A: more, B: more"),
         ("A-Site, B-Site", "A-Site, B-Site"),
     ],
 )
-def test_what_nearly_all_titles_share_is_the_name_of_the_site(titles: str, without: str) -> None:
-    pages = {f"{number}.html": title for number, title in enumerate(titles.split(", "))}
-    assert list(without_site_name(untold(pages)).values()) == without.split(", ")
+def test_what_nearly_all_titles_share_is_the_name_of_the_site(
+    titles: str, without: str
+) -> None:
+    pages = {
+        f"{number}.html": title
+        for number, title in enumerate(titles.split(", "))
+    }
+    assert list(without_site_name(untold(pages)).values()) == without.split(
+        ", "
+    )
 
 
-def test_each_folder_and_language_may_have_a_name_of_its_own_and_front_pages_another_title() -> None:
+def test_each_folder_and_language_may_have_a_name_of_its_own_and_front_pages_another_title() -> (
+    None
+):
     titles = {
         "index.html": "Site | All about it",
         "404.html": "Not found",
@@ -105,15 +142,28 @@ def test_each_folder_and_language_may_have_a_name_of_its_own_and_front_pages_ano
         "c.fr.html": "C | Mon site",
         "d.fr.html": "D | Mon site",
     }
-    pages = {page: (title, "fr" if ".fr" in page else "") for page, title in titles.items()}
-    shown = ["Site | All about it", "Not found", "Meine Seite, ganz neu", *"ABABCCD"]
+    pages = {
+        page: (title, "fr" if ".fr" in page else "")
+        for page, title in titles.items()
+    }
+    shown = [
+        "Site | All about it",
+        "Not found",
+        "Meine Seite, ganz neu",
+        *"ABABCCD",
+    ]
     assert list(without_site_name(pages).values()) == shown
 
 
 @pytest.mark.parametrize("part", ["\u00a0", "a - ", " :", ": ", " - "])
-def test_a_title_without_an_end_takes_no_longer_than_its_length(part: str) -> None:
+def test_a_title_without_an_end_takes_no_longer_than_its_length(
+    part: str,
+) -> None:
     """300,000 no-break spaces took hours, and two titles of 200,000 times `a - ` 24 s."""
-    titles = {f"{number}.html": f"{number}{part * 20_000}{number % 2}x{number}" for number in range(50)}
+    titles = {
+        f"{number}.html": f"{number}{part * 20_000}{number % 2}x{number}"
+        for number in range(50)
+    }
     began = time.process_time()
     assert len(without_site_name(untold(titles))) == 50
     assert time.process_time() - began < 2

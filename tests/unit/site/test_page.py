@@ -12,15 +12,82 @@ from cardbeat.site.page import read_page
 from cardbeat.vendor.webencodings.labels import LABELS
 from tests.unit.site.standard import OWN, is_first_in_head, judged, with_tags
 
-STARTS = ["", "<!doctype html>", "<html>", "<html lang=de><head>", "<head><meta charset=utf-8>", "x", "\ufeff"]
+STARTS = [
+    "",
+    "<!doctype html>",
+    "<html>",
+    "<html lang=de><head>",
+    "<head><meta charset=utf-8>",
+    "x",
+    "\ufeff",
+]
 PIECES = [
-    *("<title>B &amp;amp; C</title>", "<TITLE\n>D</TITLE >", "<title/>", "&copy", "x", " ", "\n"),
-    *("<svg><g/><title/><style/><title>N</title></svg>", "<svg/>", "</svg>", "<svg><svg></svg><title>N</title></svg>"),
-    *("<div>", "<span>", "</head>", "<body>", "</body>", "<table>", "<tr>", "<ul>", "<br>", "<img>", "<h1>", "</x>"),
-    *("<style>a</style>", "<style>", "</style>", "<textarea>", "</textarea>", "<iframe>", "</iframe>", "<xmp>"),
-    *("<noscript>", "</noscript>", "<script>'</title>'</script>", "<link rel=x>", "<base href=/>", "</xmp>", "< p>"),
-    *("<!-- x -->", "<!-- x --!>", "<!-->", "<!--->", "<!-- <!-- x -->", "<?php '>' ?>", "<!x '>", "</>", "</ x>"),
-    *("<a b='<title>N</title>'>", '<a b="x>">', "<a b=x'>", ">", "<meta name=a content='>'>"),
+    *(
+        "<title>B &amp;amp; C</title>",
+        "<TITLE\n>D</TITLE >",
+        "<title/>",
+        "&copy",
+        "x",
+        " ",
+        "\n",
+    ),
+    *(
+        "<svg><g/><title/><style/><title>N</title></svg>",
+        "<svg/>",
+        "</svg>",
+        "<svg><svg></svg><title>N</title></svg>",
+    ),
+    *(
+        "<div>",
+        "<span>",
+        "</head>",
+        "<body>",
+        "</body>",
+        "<table>",
+        "<tr>",
+        "<ul>",
+        "<br>",
+        "<img>",
+        "<h1>",
+        "</x>",
+    ),
+    *(
+        "<style>a</style>",
+        "<style>",
+        "</style>",
+        "<textarea>",
+        "</textarea>",
+        "<iframe>",
+        "</iframe>",
+        "<xmp>",
+    ),
+    *(
+        "<noscript>",
+        "</noscript>",
+        "<script>'</title>'</script>",
+        "<link rel=x>",
+        "<base href=/>",
+        "</xmp>",
+        "< p>",
+    ),
+    *(
+        "<!-- x -->",
+        "<!-- x --!>",
+        "<!-->",
+        "<!--->",
+        "<!-- <!-- x -->",
+        "<?php '>' ?>",
+        "<!x '>",
+        "</>",
+        "</ x>",
+    ),
+    *(
+        "<a b='<title>N</title>'>",
+        '<a b="x>">',
+        "<a b=x'>",
+        ">",
+        "<meta name=a content='>'>",
+    ),
 ]
 SOME_PIECES = st.lists(st.sampled_from(PIECES), max_size=4)
 """No `<template>`, which ends the head for some readers."""
@@ -28,7 +95,9 @@ SOME_PIECES = st.lists(st.sampled_from(PIECES), max_size=4)
 
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from(STARTS), SOME_PIECES, SOME_PIECES)
-def test_any_pieces_have_the_title_of_the_standard_and_tags_first_in_its_head(start, before, behind):
+def test_any_pieces_have_the_title_of_the_standard_and_tags_first_in_its_head(
+    start, before, behind
+):
     raw = "".join([start, *before, "<title>A</title>", *behind]).encode()
     title = judged(raw, scripting=True)[0]
     assert read_page(raw).name == title
@@ -41,24 +110,45 @@ def test_any_pieces_have_the_title_of_the_standard_and_tags_first_in_its_head(st
 @pytest.mark.parametrize(
     ("html", "description"),
     [
-        ('<meta content="d &gt; &eacute; a&copy=b" name="description">', "d > é a&copy=b"),
+        (
+            '<meta content="d &gt; &eacute; a&copy=b" name="description">',
+            "d > é a&copy=b",
+        ),
         ("<meta name=description content=' two\n lines\t'>", "two lines"),
-        ("<meta name=description content=b><meta name=description content=c>", "b"),
-        ("<meta name=description content=''><meta name=description content=c>", "c"),
-        ("<meta property=og:description content=c><meta name=description content=b>", "c"),
+        (
+            "<meta name=description content=b><meta name=description content=c>",
+            "b",
+        ),
+        (
+            "<meta name=description content=''><meta name=description content=c>",
+            "c",
+        ),
+        (
+            "<meta property=og:description content=c><meta name=description content=b>",
+            "c",
+        ),
         ("<template><meta name=description content=c></template>", ""),
         ("<noscript><meta name=description content=c></noscript>", ""),
-        (f"<meta name=description content='&#{'9' * 5000};'>", f"&#{'9' * 5000};"),
+        (
+            f"<meta name=description content='&#{'9' * 5000};'>",
+            f"&#{'9' * 5000};",
+        ),
     ],
 )
 def test_contents_are_found_and_their_references_read(html, description):
-    assert read_page(html.encode()).said("og:description", "description") == description
+    assert (
+        read_page(html.encode()).said("og:description", "description")
+        == description
+    )
 
 
 @pytest.mark.parametrize(
     ("html", "lang"),
     [
-        ("<!doctype html><html class=x LANG='zh-Hant'><html lang=de>", "zh-Hant"),
+        (
+            "<!doctype html><html class=x LANG='zh-Hant'><html lang=de>",
+            "zh-Hant",
+        ),
         ('<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="de">', "de"),
         ("<html lang=''><p lang=de>", ""),
     ],
@@ -69,7 +159,13 @@ def test_the_language_is_that_of_the_page(html, lang):
 
 @pytest.mark.parametrize(
     ("content", "redirects"),
-    [("0; url=/a/", True), ("0;URL='/a/'", True), (" 5 , /a", True), ("300", False), ("0;", False)],
+    [
+        ("0; url=/a/", True),
+        ("0;URL='/a/'", True),
+        (" 5 , /a", True),
+        ("300", False),
+        ("0;", False),
+    ],
 )
 def test_a_page_that_leads_elsewhere_is_a_redirect(content, redirects):
     meta = f'<meta content="{content}" HTTP-EQUIV=Refresh>'
@@ -113,28 +209,75 @@ CHARSETS = [
     ("none", META, "Größe", "utf-8"),
     ("none", META, "Größe", "cp1252"),
     ("none", META + "<meta charset=koi8-r>", "Привет", "koi8-r"),
-    ("koi8-r", f"<title>long</title><!--{'x' * 40_000}-->{META}", "Привет", "koi8-r"),
+    (
+        "koi8-r",
+        f"<title>long</title><!--{'x' * 40_000}-->{META}",
+        "Привет",
+        "koi8-r",
+    ),
     ("koi8-r", f"<!-- <meta charset=latin1> -->{META}", "Привет", "koi8-r"),
-    ("koi8-r", f"<meta name=a content='<meta charset=latin1>'>{META}", "Привет", "koi8-r"),
-    ("koi8-r", f"<meta name=a content='text/html; charset=latin1'>{META}", "Привет", "koi8-r"),
-    ("koi8-r", '<meta http-equiv=content-type content="text/html;charset = \'{}\'">', "Привет", "koi8-r"),
-    ("iso-8859-1", "<?xml version='1.0' encoding='{}'?>", "Größe “x”", "cp1252"),
-    ("koi8-r", f"<?xml version='1.0' encoding='latin1'?>{META}", "Привет", "koi8-r"),
+    (
+        "koi8-r",
+        f"<meta name=a content='<meta charset=latin1>'>{META}",
+        "Привет",
+        "koi8-r",
+    ),
+    (
+        "koi8-r",
+        f"<meta name=a content='text/html; charset=latin1'>{META}",
+        "Привет",
+        "koi8-r",
+    ),
+    (
+        "koi8-r",
+        "<meta http-equiv=content-type content=\"text/html;charset = '{}'\">",
+        "Привет",
+        "koi8-r",
+    ),
+    (
+        "iso-8859-1",
+        "<?xml version='1.0' encoding='{}'?>",
+        "Größe “x”",
+        "cp1252",
+    ),
+    (
+        "koi8-r",
+        f"<?xml version='1.0' encoding='latin1'?>{META}",
+        "Привет",
+        "koi8-r",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("label", "declaration", "text", "codec"), CHARSETS)
-def test_a_page_is_read_and_written_in_its_charset(label, declaration, text, codec):
-    raw = f"{declaration.format(label)}<meta name=description content='{text}'><p>x".encode(codec)
+def test_a_page_is_read_and_written_in_its_charset(
+    label, declaration, text, codec
+):
+    raw = f"{declaration.format(label)}<meta name=description content='{text}'><p>x".encode(
+        codec
+    )
     tagged = with_tags(raw, f"{text} ☃")
     page = read_page(tagged)
     assert page.codec == read_page(raw).codec
-    assert (page.said("description"), page.said("og:title")) == (text, f"{text} ☃")
-    assert text.replace('"', "&quot;").encode(codec) in tagged.partition(b"og:title")[2]
+    assert (page.said("description"), page.said("og:title")) == (
+        text,
+        f"{text} ☃",
+    )
+    assert (
+        text.replace('"', "&quot;").encode(codec)
+        in tagged.partition(b"og:title")[2]
+    )
 
 
 def test_every_label_of_the_standard_has_a_codec_here():
-    for label in (*LABELS, "ms932", "koi8-ru", "unicode11utf8", "ucs-2", "unicodefffe"):
+    for label in (
+        *LABELS,
+        "ms932",
+        "koi8-ru",
+        "unicode11utf8",
+        "ucs-2",
+        "unicodefffe",
+    ):
         assert codecs.lookup(codec_of_meta({"charset": f" {label.upper()}\n"}))
 
 
@@ -174,6 +317,8 @@ def test_a_page_whose_codec_writes_its_start_otherwise_stays():
 )
 def test_a_page_whose_tags_do_not_end_is_read_in_a_moment(piece, count):
     began = time.process_time()
-    page = read_page(f"<html><head><title>A</title>{piece * count} author og:image <meta name=author".encode())
+    page = read_page(
+        f"<html><head><title>A</title>{piece * count} author og:image <meta name=author".encode()
+    )
     assert page.name == "A"
     assert time.process_time() - began < 5

@@ -8,7 +8,10 @@ from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.unicode.clusters import clusters
 from tests import unicode_files
 
-pytestmark = pytest.mark.skipif(not unicode_files.FOLDER.exists(), reason="needs Debian's package unicode-data")
+pytestmark = pytest.mark.skipif(
+    not unicode_files.FOLDER.exists(),
+    reason="needs Debian's package unicode-data",
+)
 
 
 def lines_of(name: str) -> Iterator[str]:
@@ -24,7 +27,10 @@ def emoji_tests(*statuses: str) -> Iterator[str]:
             yield "".join(chr(int(code, 16)) for code in codes.split())
 
 
-@pytest.mark.parametrize("status", ["fully-qualified", "minimally-qualified", "unqualified", "component"])
+@pytest.mark.parametrize(
+    "status",
+    ["fully-qualified", "minimally-qualified", "unqualified", "component"],
+)
 def test_every_emoji_of_the_test_file_is_one_picture(status: str) -> None:
     fonts = Fonts()
     emoji = list(emoji_tests(status))
@@ -32,7 +38,11 @@ def test_every_emoji_of_the_test_file_is_one_picture(status: str) -> None:
         # Without U+FE0F, these are signs of the text.
         emoji = [sequence for sequence in emoji if len(sequence) > 1]
     assert [e for e in emoji if clusters(e) != [e]] == []
-    assert [e for e in emoji if [one.font.is_emoji for one in fonts.choose(e, "ja")] != [True]] == []
+    assert [
+        e
+        for e in emoji
+        if [one.font.is_emoji for one in fonts.choose(e, "ja")] != [True]
+    ] == []
 
 
 def test_a_variation_selector_chooses_between_picture_and_sign() -> None:
@@ -44,7 +54,9 @@ def test_a_variation_selector_chooses_between_picture_and_sign() -> None:
             continue  # a digit is an emoji only with its keycap
         has_sign = not is_picture(fonts, sequence[0] + "\ufe0e")
         if style == "emoji style" or has_sign:
-            assert is_picture(fonts, sequence) == (style == "emoji style"), line
+            assert is_picture(fonts, sequence) == (style == "emoji style"), (
+                line
+            )
 
 
 def is_picture(fonts: Fonts, grapheme: str) -> bool:

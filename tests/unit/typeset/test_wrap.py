@@ -14,7 +14,10 @@ def words_of(*widths: float, costs: dict[int, float] | None = None) -> Words:
     """Words of one grapheme each, and the costs of lines that end with some."""
     given = costs or {}
     return Words(
-        [Word(n, n + 1, em, em + 0.3, given.get(n, 0.0)) for n, em in enumerate(widths)]
+        [
+            Word(n, n + 1, em, em + 0.3, given.get(n, 0.0))
+            for n, em in enumerate(widths)
+        ]
     )
 
 
@@ -22,8 +25,15 @@ def spans(found: Lines | None) -> list[tuple[int, int]]:
     return found.spans if found else []
 
 
-def test_a_line_holds_as_many_words_as_fit_without_the_space_at_its_end() -> None:
-    assert words_of(1, 1, 1, 5, 1).wrapped(2.3) == [(0, 2), (2, 3), (3, 4), (4, 5)]
+def test_a_line_holds_as_many_words_as_fit_without_the_space_at_its_end() -> (
+    None
+):
+    assert words_of(1, 1, 1, 5, 1).wrapped(2.3) == [
+        (0, 2),
+        (2, 3),
+        (3, 4),
+        (4, 5),
+    ]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -33,7 +43,10 @@ def test_no_lines_are_more_equal_than_those_that_are_found(seed: int) -> None:
     words = words_of(*widths)
     for count in (1, 2, 3):
         found = words.by_sense(sum(widths) + 3, count)
-        ways = [(0, *ends, len(widths)) for ends in combinations(range(1, len(widths)), count - 1)]
+        ways = [
+            (0, *ends, len(widths))
+            for ends in combinations(range(1, len(widths)), count - 1)
+        ]
         assert found
         assert len(found.spans) == count
         assert unequal(widths, found.spans) == pytest.approx(
@@ -42,7 +55,10 @@ def test_no_lines_are_more_equal_than_those_that_are_found(seed: int) -> None:
 
 
 def unequal(widths: list[float], lines: list[tuple[int, int]]) -> float:
-    return sum((sum(widths[start:end]) + 0.3 * (end - start - 1)) ** 2 for start, end in lines)
+    return sum(
+        (sum(widths[start:end]) + 0.3 * (end - start - 1)) ** 2
+        for start, end in lines
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -53,7 +69,9 @@ def test_lines_do_not_depend_on_the_widths_asked_before(seed: int) -> None:
     words = words_of(*widths, costs=costs)
     for _ in range(40):
         asked = chance.uniform(3, 30), chance.randint(1, 5)
-        assert words.by_sense(*asked) == words_of(*widths, costs=costs).by_sense(*asked)
+        assert words.by_sense(*asked) == words_of(
+            *widths, costs=costs
+        ).by_sense(*asked)
 
 
 def test_lines_are_no_wider_than_asked() -> None:
@@ -64,15 +82,26 @@ def test_lines_are_no_wider_than_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "ends"), [(0.0, [(0, 2), (2, 4)]), (2.0, [(0, 2), (2, 4)]), (3.0, [(0, 1), (1, 4)])]
+    ("cost", "ends"),
+    [
+        (0.0, [(0, 2), (2, 4)]),
+        (2.0, [(0, 2), (2, 4)]),
+        (3.0, [(0, 1), (1, 4)]),
+    ],
 )
 def test_a_bad_end_is_worse_than_a_short_line(
     cost: float, ends: list[tuple[int, int]]
 ) -> None:
-    assert spans(words_of(2, 2, 2, 2, costs={1: cost, 2: 0.1}).by_sense(8, 2)) == ends
+    assert (
+        spans(words_of(2, 2, 2, 2, costs={1: cost, 2: 0.1}).by_sense(8, 2))
+        == ends
+    )
 
 
 def test_a_good_end_is_worth_lines_that_differ_a_little() -> None:
     words = words_of(3, 1, 2, 2)
     assert spans(words.by_sense(8, 2)) == [(0, 2), (2, 4)]
-    assert spans(words_of(3, 1, 2, 2, costs={0: -1.0}).by_sense(8, 2)) == [(0, 1), (1, 4)]
+    assert spans(words_of(3, 1, 2, 2, costs={0: -1.0}).by_sense(8, 2)) == [
+        (0, 1),
+        (1, 4),
+    ]

@@ -1,29 +1,45 @@
 """A request as a line of the log."""
 
-
 from cardbeat.web.access import access_line, access_lines
 from cardbeat.web.message import Request, Response
 
 
 def line_of(target, pattern=None, seconds=0.0012):
-    request = Request("GET", target, "-", client="192.0.2.1", id="a-1", pattern=pattern)
-    return access_line(request, Response(200, b"12345", {"X-Cache": "HIT"}), seconds)
+    request = Request(
+        "GET", target, "-", client="192.0.2.1", id="a-1", pattern=pattern
+    )
+    return access_line(
+        request, Response(200, b"12345", {"X-Cache": "HIT"}), seconds
+    )
 
 
 def test_a_line_of_the_log_tells_all_but_secrets():
     end = "192.0.2.1 HIT a-1"
     assert line_of("/og?key=sk_1", "/og") == f"GET /og? 200 5 1.2ms {end}"
-    assert line_of("/ping/abcdefghijklmnop", "/ping/{id}") == f"GET /ping/{{id}} 200 5 1.2ms {end}"
-    assert line_of("/x/sk_abcdefghijkl/y") == f"GET /x/sk_a.../y 200 5 1.2ms {end}"
-    assert line_of("/abcdefghijkl/abcdefghijklm").startswith("GET /abcdefghijkl/abcd... 200")
+    assert (
+        line_of("/ping/abcdefghijklmnop", "/ping/{id}")
+        == f"GET /ping/{{id}} 200 5 1.2ms {end}"
+    )
+    assert (
+        line_of("/x/sk_abcdefghijkl/y")
+        == f"GET /x/sk_a.../y 200 5 1.2ms {end}"
+    )
+    assert line_of("/abcdefghijkl/abcdefghijklm").startswith(
+        "GET /abcdefghijkl/abcd... 200"
+    )
     assert line_of("/\x85\xe2") == rf"GET /\x85\xe2 200 5 1.2ms {end}"
     assert line_of("/og", "/og", 1.5).endswith(" a-1 slow")
     assert len(line_of("/abc" * 2000)) < 300
 
 
 def test_good_answers_of_quiet_routes_have_no_line():
-    health, other = [Request("GET", path, path, pattern=path) for path in ("/healthz", "/other")]
+    health, other = [
+        Request("GET", path, path, pattern=path)
+        for path in ("/healthz", "/other")
+    ]
     answers = [(health, Response(200), 0.001), (health, Response(503), 0.001)]
-    lines = access_lines([*answers, (other, Response(200), 0.001)], {"/healthz"})
+    lines = access_lines(
+        [*answers, (other, Response(200), 0.001)], {"/healthz"}
+    )
     shown = [" ".join(line.split()[2:5]) for line in lines]
     assert shown == ["GET /healthz 503", "GET /other 200"]

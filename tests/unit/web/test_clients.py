@@ -41,13 +41,19 @@ FORWARDED = """
 @pytest.mark.parametrize("line", FORWARDED.strip().splitlines())
 def test_the_client_is_the_right_most_address_that_is_no_proxy(line):
     header, client = line.split(" = ")
-    assert client_address("10.0.0.1", {"x-forwarded-for": header}, PROXIES) == client
+    assert (
+        client_address("10.0.0.1", {"x-forwarded-for": header}, PROXIES)
+        == client
+    )
 
 
 def test_without_a_named_client_it_is_the_proxy_and_of_many_proxies_few_are_looked_at():
     many = "1.2.3.4" + ", 10.0.0.2" * 30
     assert client_address("10.0.0.1", {}, PROXIES) == "10.0.0.1"
-    assert client_address("10.0.0.1", {"x-forwarded-for": many}, PROXIES) == "10.0.0.2"
+    assert (
+        client_address("10.0.0.1", {"x-forwarded-for": many}, PROXIES)
+        == "10.0.0.2"
+    )
 
 
 def test_only_a_listed_peer_is_trusted():

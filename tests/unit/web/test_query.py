@@ -30,7 +30,9 @@ def test_known_values_are_decoded(query, values):
 
 @pytest.mark.parametrize("query", ["limit=1&limit=1", "limit&x=1&%6Cimit=2"])
 def test_a_known_parameter_that_is_repeated_is_refused_by_its_name(query):
-    with pytest.raises(Invalid, match="Give the parameter limit only once") as refused:
+    with pytest.raises(
+        Invalid, match="Give the parameter limit only once"
+    ) as refused:
         known_among(("limit",), query)
     assert refused.value.field == "limit"
     assert only_value(query, "limit") == ""
@@ -39,11 +41,17 @@ def test_a_known_parameter_that_is_repeated_is_refused_by_its_name(query):
 
 @given(st.text("key%6579bB&=+", max_size=40))
 def test_the_first_value_is_the_one_that_urllib_finds(query):
-    found = [value for name, value in parse_qsl(query, keep_blank_values=True) if name == "key"]
+    found = [
+        value
+        for name, value in parse_qsl(query, keep_blank_values=True)
+        if name == "key"
+    ]
     assert first_value(query, "key") == (found[0] if found else None)
 
 
-@pytest.mark.parametrize("piece", ["%", "&", "%41", "k", "%41=a&", "&titl", "&%74%69"])
+@pytest.mark.parametrize(
+    "piece", ["%", "&", "%41", "k", "%41=a&", "&titl", "&%74%69"]
+)
 def test_no_query_takes_long(piece):
     query = (piece * 8_100)[:8_100]
     started = time.process_time()

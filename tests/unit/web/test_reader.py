@@ -86,8 +86,14 @@ def test_a_malformed_request_is_refused_however_it_arrives_and_also_behind_a_goo
 
 def test_a_request_is_read_whole():
     sent = (b"Content-Length: 3", b"If-Match: a", b"if-match:\t b ")
-    request = read_one(get(*sent, line=b"POST /checks?limit=1?&a HTTP/1.1") + b"{1}")
-    assert (request.method, request.path, request.query) == ("POST", "/checks", "limit=1?&a")
+    request = read_one(
+        get(*sent, line=b"POST /checks?limit=1?&a HTTP/1.1") + b"{1}"
+    )
+    assert (request.method, request.path, request.query) == (
+        "POST",
+        "/checks",
+        "limit=1?&a",
+    )
     assert (request.target, request.body) == ("/checks?limit=1?&a", b"{1}")
     assert request.headers["if-match"] == "a, b"
 
@@ -106,13 +112,18 @@ CHUNKED = {
 
 
 def test_requests_are_cut_apart_however_they_arrive():
-    stream = get() + b"\r\n" * 8000 + post(b"Content-Length: 2", body=b"{}") + get()
+    stream = (
+        get() + b"\r\n" * 8000 + post(b"Content-Length: 2", body=b"{}") + get()
+    )
     stream += post(b"Content-Length: 0")
     stream += b"".join(map(chunked, CHUNKED)) + get()
     for size in (1, 2, 7, 50, len(stream)):
         requests, status = read_all(cut(stream, size))
         bodies = [request.body for request in requests]
-        assert (bodies, status) == ([b"", b"{}", b"", b"", *CHUNKED.values(), b""], None)
+        assert (bodies, status) == (
+            [b"", b"{}", b"", b"", *CHUNKED.values(), b""],
+            None,
+        )
 
 
 @pytest.mark.parametrize(
@@ -132,17 +143,27 @@ def test_the_connection_lives_as_the_client_asks(head, keep_alive):
     assert stream.reader.keep_alive is keep_alive
 
 
-@pytest.mark.parametrize(("header", "size"), [(b"Content-Length: 70000", None), (CODED, b"11170")])
-def test_an_ignored_body_may_have_any_size_and_is_dropped_as_it_comes(header, size):
+@pytest.mark.parametrize(
+    ("header", "size"), [(b"Content-Length: 70000", None), (CODED, b"11170")]
+)
+def test_an_ignored_body_may_have_any_size_and_is_dropped_as_it_comes(
+    header, size
+):
     body = get() + b"x" * (70_000 - len(get()))
     if size:
         body = size + b"\r\n" + body + b"\r\n0\r\n\r\n"
-    data = (post(header, body=body, path=IGNORED) + post(b"Content-Length: 2", body=b"{}")) * 2
+    data = (
+        post(header, body=body, path=IGNORED)
+        + post(b"Content-Length: 2", body=b"{}")
+    ) * 2
     for pieces in (1, 9, 1000):
         stream = Stream()
         for piece in cut(data, pieces):
             stream.add(piece)
-        assert [request.body for request in stream.requests] == [b"", b"{}"] * 2
+        assert [request.body for request in stream.requests] == [
+            b"",
+            b"{}",
+        ] * 2
         assert stream.most_held < 400
         assert not stream.reader.has_part
 
@@ -186,7 +207,11 @@ def test_a_target_is_split(target, path, query):
 
 GOOD = (
     get(),
-    get(b"Connection: keep-alive", b"A: \xff\tb", line=b"GET http://x/og?title=%&a=\xc3 HTTP/1.0"),
+    get(
+        b"Connection: keep-alive",
+        b"A: \xff\tb",
+        line=b"GET http://x/og?title=%&a=\xc3 HTTP/1.0",
+    ),
     post(b"Content-Length: 5", body=b"{...}"),
     post(b"Content-Length: 7", b"Expect: 100-continue", body=b"\r\n\r\n\0GE"),
     post(b"Content-Length: 9", path=IGNORED, body=b"GET / HTT"),
@@ -194,16 +219,30 @@ GOOD = (
     chunked(b"4\r\nGET \r\n00\r\n\r\n", IGNORED),
 )
 BAD = [data[:2000] for data, _ in MALFORMED]
-SPLINTERS = (*b"\n|\r|\0| |\t|:|\x85|HTTP/1.1|0\r\n|\r\n\r\n".split(b"|"), HOST, CODED + b"\r\n")
+SPLINTERS = (
+    *b"\n|\r|\0| |\t|:|\x85|HTTP/1.1|0\r\n|\r\n\r\n".split(b"|"),
+    HOST,
+    CODED + b"\r\n",
+)
 
 
 def mangled(chance):
     """One to four requests, most of them good, with up to four places cut, doubled or spliced."""
-    stream = b"".join(map(chance.choice, chance.choices((GOOD, BAD), (5, 1), k=chance.randint(1, 4))))
+    stream = b"".join(
+        map(
+            chance.choice,
+            chance.choices((GOOD, BAD), (5, 1), k=chance.randint(1, 4)),
+        )
+    )
     for _ in range(chance.randint(0, 4)):
         at = chance.randint(0, len(stream))
         end = at + chance.randint(0, 20)
-        splices = (b"", stream[at:end] * 2, chance.choice(SPLINTERS), chance.randbytes(2))
+        splices = (
+            b"",
+            stream[at:end] * 2,
+            chance.choice(SPLINTERS),
+            chance.randbytes(2),
+        )
         stream = stream[:at] + chance.choice(splices) + stream[end:]
     return stream
 
@@ -213,15 +252,25 @@ def test_mangled_streams_are_read_the_same_in_whatever_pieces_they_come():
     for _ in range(1500):
         stream = mangled(chance)
         cuts = sorted(chance.choices(range(len(stream) + 1), k=4))
-        pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+        pieces = [
+            stream[a:b]
+            for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)
+        ]
         whole, refused = read_all([stream])
         assert read_all(pieces)[0] == whole
         assert (read_all(pieces)[1] is None) == (refused is None)
 
 
 def test_only_the_headers_that_somebody_reads_are_kept_and_by_their_names_in_lower_case():
-    sent = (b"AUTHORIZATION:  Bearer a ", b"Cookie: host: x", b"X-Forwarded-For:a", b"Hos: t")
-    assert read_one(get(*sent, b"x-forwarded-for: b\t", b"If-Range:")).headers == {
+    sent = (
+        b"AUTHORIZATION:  Bearer a ",
+        b"Cookie: host: x",
+        b"X-Forwarded-For:a",
+        b"Hos: t",
+    )
+    assert read_one(
+        get(*sent, b"x-forwarded-for: b\t", b"If-Range:")
+    ).headers == {
         "host": "cards.example",
         "authorization": "Bearer a",
         "x-forwarded-for": "a, b",
@@ -230,7 +279,10 @@ def test_only_the_headers_that_somebody_reads_are_kept_and_by_their_names_in_low
 
 
 def test_every_header_that_the_package_reads_is_kept():
-    text = "\n".join(path.read_text() for path in Path(cardbeat.__file__).parent.rglob("*.py"))
+    text = "\n".join(
+        path.read_text()
+        for path in Path(cardbeat.__file__).parent.rglob("*.py")
+    )
     found = re.findall(
         r'\b(?:request\.)?headers(?:\.get\(|\[)"([a-z-]+)"|"([a-z-]+)" (?:not )?in (?:request\.)?headers'
         r'|names_tag\("([a-z-]+)"',

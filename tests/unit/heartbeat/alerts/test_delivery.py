@@ -68,7 +68,9 @@ def refused(mail, check):
 
 
 def attempts(mail, check):
-    return [alert["attempts"] for alert in reversed(mail.outbox.newest(check.id))]
+    return [
+        alert["attempts"] for alert in reversed(mail.outbox.newest(check.id))
+    ]
 
 
 def waits_until(mail, check):
@@ -79,7 +81,9 @@ def waits_until(mail, check):
 # One alert.
 
 
-def test_one_that_is_not_is_tried_ten_times_under_one_id_and_then_failed(mail, check, caplog):
+def test_one_that_is_not_is_tried_ten_times_under_one_id_and_then_failed(
+    mail, check, caplog
+):
     caplog.set_level("INFO")
     mail.outcomes = [FAILED] * 10
     mail.fail(check)
@@ -87,14 +91,26 @@ def test_one_that_is_not_is_tried_ten_times_under_one_id_and_then_failed(mail, c
         mail.settled(attempt)
         assert mail.heart.read(check).delivery == "failing"
         mail.pass_time(seconds - 1)
-        assert mail.in_text(1) <= waits_until(mail, check) <= mail.in_text(math.ceil(1.2 * seconds))
+        assert (
+            mail.in_text(1)
+            <= waits_until(mail, check)
+            <= mail.in_text(math.ceil(1.2 * seconds))
+        )
         assert len(mail.posted) == attempt
         mail.pass_time(math.ceil(0.2 * seconds) + 2)
     mail.settled(10)
     assert (mail.states(check), attempts(mail, check)) == (["failed"], [10])
     assert len(set(mail.ids)) == 1
-    assert mail.delivery.totals() == {"delivered": 0, "retried": 9, "failed": 1}
-    assert [line for line in caplog.messages if "given up" in line and check.id not in line]
+    assert mail.delivery.totals() == {
+        "delivered": 0,
+        "retried": 9,
+        "failed": 1,
+    }
+    assert [
+        line
+        for line in caplog.messages
+        if "given up" in line and check.id not in line
+    ]
 
 
 def test_410_ends_an_alert_at_once_and_the_next_one_goes(mail, check):
@@ -127,10 +143,15 @@ def test_tests_and_outages_do_not_wait_for_each_other(mail, check):
     mail.settled(1)
     mail.fail(check)
     mail.settled(2)
-    assert (mail.types, mail.states(check)) == ([TEST, OVERDUE], ["pending", "delivered"])
+    assert (mail.types, mail.states(check)) == (
+        [TEST, OVERDUE],
+        ["pending", "delivered"],
+    )
 
 
-def test_a_delivered_test_lets_the_outage_be_tried_and_a_new_test_the_one_before_it(mail, check):
+def test_a_delivered_test_lets_the_outage_be_tried_and_a_new_test_the_one_before_it(
+    mail, check
+):
     mail.outcomes = [FAILED] * 5
     mail.fail(check)
     mail.settled(1)
@@ -150,7 +171,9 @@ def test_a_delivered_test_lets_the_outage_be_tried_and_a_new_test_the_one_before
     assert mail.states(check) == ["delivered"] * 3
 
 
-def test_a_new_alert_lets_the_one_before_it_be_tried_at_no_cost_to_its_schedule(mail, check):
+def test_a_new_alert_lets_the_one_before_it_be_tried_at_no_cost_to_its_schedule(
+    mail, check
+):
     mail.outcomes = [FAILED] * 6
     mail.fail(check)
     for attempt, seconds in enumerate((7, 37, 145, 722), 1):
@@ -165,10 +188,16 @@ def test_a_new_alert_lets_the_one_before_it_be_tried_at_no_cost_to_its_schedule(
     mail.fail(check)
     mail.settled(6)
     assert attempts(mail, check) == [5, 0, 0]
-    assert mail.in_text(30 * MINUTES) <= waits_until(mail, check) <= mail.in_text(36 * MINUTES + 1)
+    assert (
+        mail.in_text(30 * MINUTES)
+        <= waits_until(mail, check)
+        <= mail.in_text(36 * MINUTES + 1)
+    )
 
 
-def test_outages_behind_20_waiting_alerts_are_counted_for_the_next_that_is_sent(mail, refused):
+def test_outages_behind_20_waiting_alerts_are_counted_for_the_next_that_is_sent(
+    mail, refused
+):
     mail.flap(refused, 39)
     assert len(mail.states(refused)) == 20
     mail.fail(refused)
@@ -181,14 +210,20 @@ def test_outages_behind_20_waiting_alerts_are_counted_for_the_next_that_is_sent(
     assert [body["data"].get("outages") for body in told] == [30, *[None] * 21]
 
 
-def test_outages_that_end_while_the_first_alert_is_posted_are_told_with_the_one_after_it(mail, check):
+def test_outages_that_end_while_the_first_alert_is_posted_are_told_with_the_one_after_it(
+    mail, check
+):
     mail.held.set()
     mail.flap(check)
     wait_until(lambda: mail.running == 1)
     mail.flap(check, 12)
     mail.held.clear()
     mail.settled(20)
-    assert [body["data"].get("outages") for body in mail.told] == [None, 3, *[None] * 18]
+    assert [body["data"].get("outages") for body in mail.told] == [
+        None,
+        3,
+        *[None] * 18,
+    ]
 
 
 def test_only_the_newest_100_alerts_are_kept(mail, check):
@@ -197,7 +232,10 @@ def test_only_the_newest_100_alerts_are_kept(mail, check):
         mail.settled(count + 5)
     assert mail.states(check) == ["delivered"] * 100
     with mail.database.read() as connection:
-        assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] == 100
+        assert (
+            connection.execute("SELECT count(*) FROM alerts").fetchone()[0]
+            == 100
+        )
 
 
 # Changes of the check.
@@ -205,7 +243,9 @@ def test_only_the_newest_100_alerts_are_kept(mail, check):
 
 def patched(mail, check, **changes):
     check = mail.heart.read(check)
-    updated = mail.heart.checks.update(check, mail.heart.settings(check, **changes))
+    updated = mail.heart.checks.update(
+        check, mail.heart.settings(check, **changes)
+    )
     mail.delivery.wake()
     return updated
 
@@ -220,7 +260,9 @@ def test_a_new_url_gets_what_waits_at_once_and_in_order(mail, refused):
 
 
 @pytest.mark.parametrize("outcome", [GONE, FAILED])
-def test_a_failure_at_the_url_before_ends_nothing_at_the_new_one(mail, check, outcome):
+def test_a_failure_at_the_url_before_ends_nothing_at_the_new_one(
+    mail, check, outcome
+):
     mail.outcomes = [outcome]
     mail.held.set()
     mail.fail(check)
@@ -228,14 +270,22 @@ def test_a_failure_at_the_url_before_ends_nothing_at_the_new_one(mail, check, ou
     patched(mail, check, webhook_url="https://other.example/y")
     mail.held.clear()
     mail.settled(2)
-    assert (mail.hosts[-1], mail.states(check)) == ("other.example", ["delivered"])
+    assert (mail.hosts[-1], mail.states(check)) == (
+        "other.example",
+        ["delivered"],
+    )
     assert mail.heart.read(check).delivery == "ok"
 
 
-def test_without_a_url_what_waits_has_failed_and_nothing_is_stored(mail, refused):
+def test_without_a_url_what_waits_has_failed_and_nothing_is_stored(
+    mail, refused
+):
     patched(mail, refused, webhook_url=None)
     mail.flap(refused)
-    ended = [(alert["state"], alert["last_error"]) for alert in mail.outbox.newest(refused.id)]
+    ended = [
+        (alert["state"], alert["last_error"])
+        for alert in mail.outbox.newest(refused.id)
+    ]
     assert ended == [("failed", "The webhook URL was removed.")] * 2
     patched(mail, refused, webhook_url="https://other.example/y")
     mail.fail(refused)
@@ -244,7 +294,9 @@ def test_without_a_url_what_waits_has_failed_and_nothing_is_stored(mail, refused
 
 
 def test_a_deleted_check_and_a_revoked_key_get_no_more_posts(mail, check):
-    other = mail.heart.create(key=mail.heart.keys.issue("other@example.com").key)
+    other = mail.heart.create(
+        key=mail.heart.keys.issue("other@example.com").key
+    )
     mail.outcomes = [FAILED, FAILED]
     for one in (check, other):
         mail.fail(one)
@@ -252,7 +304,9 @@ def test_a_deleted_check_and_a_revoked_key_get_no_more_posts(mail, check):
     mail.heart.checks.delete(mail.heart.key.id, check.id)
     mail.heart.keys.revoke(other.api_key_id)
     mail.pass_time(3600)
-    mail.test(mail.heart.create(key=mail.heart.keys.issue("third@example.com").key))
+    mail.test(
+        mail.heart.create(key=mail.heart.keys.issue("third@example.com").key)
+    )
     mail.settled(3)
     assert mail.types == [OVERDUE, OVERDUE, TEST]
 
@@ -278,7 +332,9 @@ def key_with(mail, *hosts, each=1):
     return [mail.heart.create(webhook_url=url, key=key) for url in urls]
 
 
-def test_at_most_four_posts_run_at_one_host_and_one_until_it_has_answered(mail):
+def test_at_most_four_posts_run_at_one_host_and_one_until_it_has_answered(
+    mail,
+):
     number = (EACH + 1) * RUN
     checks = key_with(mail, "a.example", each=number)
     with paused(mail):
@@ -298,11 +354,15 @@ def test_at_most_four_posts_run_at_one_host_and_one_until_it_has_answered(mail):
     assert mail.most_running == EACH
 
 
-def test_of_four_places_at_a_host_or_address_one_is_kept_for_checks_whose_last_alert_was_taken(mail):
+def test_of_four_places_at_a_host_or_address_one_is_kept_for_checks_whose_last_alert_was_taken(
+    mail,
+):
     (known,) = key_with(mail, "known.example")
     mail.fail(known)
     mail.settled(1)
-    mail.addresses = {f"{number}.example": "crowd" for number in range(9)} | {"known.example": "crowd"}
+    mail.addresses = {f"{number}.example": "crowd" for number in range(9)} | {
+        "known.example": "crowd"
+    }
     mail.hung = {f"{number}.example" for number in range(9)}
     for number in range(9):
         (check,) = key_with(mail, f"{number}.example")
@@ -357,7 +417,9 @@ def test_keys_take_turns(mail):
 
 
 @SQLITE
-def test_the_look_for_keys_with_due_alerts_takes_no_longer_with_more_alerts(mail):
+def test_the_look_for_keys_with_due_alerts_takes_no_longer_with_more_alerts(
+    mail,
+):
     """Else 100 keys with 100 alerts each keep the delivery from all posts."""
     work = []
     mail.delivery.stop(10)
@@ -393,7 +455,9 @@ def test_a_limited_key_begins_so_many_alerts_in_an_hour(limited):
 
 @pytest.mark.slow
 @SQLITE
-def test_an_address_gets_so_many_first_posts_an_hour_of_limited_keys_whose_alerts_it_does_not_take(limited):
+def test_an_address_gets_so_many_first_posts_an_hour_of_limited_keys_whose_alerts_it_does_not_take(
+    limited,
+):
     posted = 0
     for number in range(9):
         host = f"{number}.example"
@@ -429,7 +493,9 @@ def test_a_receiver_that_was_silent_rests_while_others_are_served(mail):
     mail.settled(3)
 
 
-def test_silent_receivers_that_are_more_than_the_senders_wait_for_the_others_of_their_key(mail):
+def test_silent_receivers_that_are_more_than_the_senders_wait_for_the_others_of_their_key(
+    mail,
+):
     dead = [f"a{number}.example" for number in range(12)]
     mail.silent = set(dead)
     with paused(mail, senders=4):
@@ -450,7 +516,10 @@ def test_after_a_restart_what_waits_goes_on(mail, refused):
     mail.pass_time(7)
     mail.delivery.start()
     mail.settled(2)
-    assert (mail.types, len(set(mail.ids))) == ([OVERDUE, OVERDUE, RECOVERED], 2)
+    assert (mail.types, len(set(mail.ids))) == (
+        [OVERDUE, OVERDUE, RECOVERED],
+        2,
+    )
 
 
 def test_a_stop_waits_for_the_posts_that_run_and_begins_no_others(mail, check):
@@ -483,7 +552,9 @@ def test_of_two_processes_one_posts(mail, check, open_again, clock):
     assert other.delivery.stop(10)
 
 
-def test_a_result_that_can_not_be_stored_is_stored_later_and_nothing_is_posted_twice(mail, check, monkeypatch):
+def test_a_result_that_can_not_be_stored_is_stored_later_and_nothing_is_posted_twice(
+    mail, check, monkeypatch
+):
     write = mail.database.write
     fails = threading.Event()
 
@@ -507,8 +578,12 @@ def test_a_result_that_can_not_be_stored_is_stored_later_and_nothing_is_posted_t
     assert mail.types == [OVERDUE, RECOVERED]
 
 
-def test_a_defect_in_a_post_is_a_failed_attempt_and_its_trace_has_no_secret(mail, caplog):
-    check = mail.heart.create(webhook_url="https://hooks.example/very-secret-path")
+def test_a_defect_in_a_post_is_a_failed_attempt_and_its_trace_has_no_secret(
+    mail, caplog
+):
+    check = mail.heart.create(
+        webhook_url="https://hooks.example/very-secret-path"
+    )
     mail.outcomes = [RuntimeError("https://hooks.example/very-secret-path")]
     mail.fail(check)
     mail.settled(1)
@@ -530,7 +605,11 @@ def test_the_time_of_the_oldest_due_alert(mail, check):
 
 
 def test_an_alert_without_a_time_is_found(mail, refused):
-    mail.database.write(lambda transaction: transaction.execute("UPDATE alerts SET next_attempt_at = NULL"))
+    mail.database.write(
+        lambda transaction: transaction.execute(
+            "UPDATE alerts SET next_attempt_at = NULL"
+        )
+    )
     mail.pass_time(601)
     mail.settled(3)
     assert mail.states(refused) == ["delivered"] * 2

@@ -15,7 +15,12 @@ URL = "https://beats.example/dashboard#0123abcd"
 
 
 def check_with(name="nightly backup", last_ping_at=None):
-    times = {"clock_from": NOW, "deadline_at": NOW + 60, "last_ping_at": last_ping_at, "created_at": NOW}
+    times = {
+        "clock_from": NOW,
+        "deadline_at": NOW + 60,
+        "last_ping_at": last_ping_at,
+        "created_at": NOW,
+    }
     return Check(
         seq=1,
         id="c1",
@@ -33,8 +38,12 @@ def check_with(name="nightly backup", last_ping_at=None):
     )
 
 
-def told_with(alert_type, reason="late", late_seconds=0, overdue_seconds=0, outages=0):
-    return Facts(alert_type, NOW, outages, reason, late_seconds, overdue_seconds)
+def told_with(
+    alert_type, reason="late", late_seconds=0, overdue_seconds=0, outages=0
+):
+    return Facts(
+        alert_type, NOW, outages, reason, late_seconds, overdue_seconds
+    )
 
 
 def body(check, alert_type, **told):
@@ -44,9 +53,16 @@ def body(check, alert_type, **told):
 def said(alert_type, pinged=None, **told):
     """The sentence without name, link, the date and the zone of today; the last ping was so many seconds ago."""
     last_ping_at = None if pinged is None else NOW - pinged
-    text = body(check_with(last_ping_at=last_ping_at), f"check.{alert_type}", **told)["text"]
+    text = body(
+        check_with(last_ping_at=last_ping_at), f"check.{alert_type}", **told
+    )["text"]
     assert text.endswith(f". {URL}")
-    return text.removesuffix(f" {URL}").removeprefix('"nightly backup" ').replace("2027-01-15 ", "").replace(" UTC", "")
+    return (
+        text.removesuffix(f" {URL}")
+        .removeprefix('"nightly backup" ')
+        .replace("2027-01-15 ", "")
+        .replace(" UTC", "")
+    )
 
 
 def test_the_body_has_type_time_check_values_link_and_sentence():
@@ -55,7 +71,12 @@ def test_the_body_has_type_time_check_values_link_and_sentence():
     assert list(sent) == ["type", "timestamp", "data", "text", "content"]
     assert sent["type"] == "check.overdue"
     assert sent["timestamp"] == "2027-01-15T08:00:00Z"
-    values = {"reason": "late", "late_seconds": 53, "overdue_seconds": 0, "url": URL}
+    values = {
+        "reason": "late",
+        "late_seconds": 53,
+        "overdue_seconds": 0,
+        "url": URL,
+    }
     assert sent["data"] == {"check": check.as_told(), **values}
     assert sent["content"] == sent["text"]
     assert "since 2027-01-15 08:01 UTC; no ping yet." in sent["text"]
@@ -69,8 +90,16 @@ FAILED = {"reason": "failed"}
 @pytest.mark.parametrize(
     ("kind", "told", "sentence"),
     [
-        ("test", {}, 'This is a test alert for "nightly backup"; its alerts arrive here.'),
-        ("overdue", {"late_seconds": 53}, "is overdue: 53 seconds late since 08:01; no ping yet."),
+        (
+            "test",
+            {},
+            'This is a test alert for "nightly backup"; its alerts arrive here.',
+        ),
+        (
+            "overdue",
+            {"late_seconds": 53},
+            "is overdue: 53 seconds late since 08:01; no ping yet.",
+        ),
         (
             "overdue",
             {"late_seconds": 7859, "pinged": 86_400},
@@ -78,7 +107,11 @@ FAILED = {"reason": "failed"}
         ),
         # Of an alert from before schema 9 only the deadline is known.
         ("overdue", {}, "is overdue: late since 08:01; no ping yet."),
-        ("overdue", {**FAILED, "pinged": 3600}, "is overdue: the job failed at 08:00; last ping 07:00."),
+        (
+            "overdue",
+            {**FAILED, "pinged": 3600},
+            "is overdue: the job failed at 08:00; last ping 07:00.",
+        ),
         (
             "overdue",
             {**FAILED, "outages": 3},
@@ -112,46 +145,87 @@ FAILED = {"reason": "failed"}
         ),
     ],
 )
-def test_the_sentence_says_how_late_since_when_in_utc_and_for_how_long(kind, told, sentence):
+def test_the_sentence_says_how_late_since_when_in_utc_and_for_how_long(
+    kind, told, sentence
+):
     assert said(kind, **told) == sentence
 
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        *((1, "1 second"), (59, "59 seconds"), (60, "1 minute"), (3599, "59 minutes"), (3600, "1 hour")),
-        *((3661, "1 hour 1 minute"), (86_399, "23 hours 59 minutes"), (86_400, "1 day"), (86_460, "1 day 1 minute")),
+        *(
+            (1, "1 second"),
+            (59, "59 seconds"),
+            (60, "1 minute"),
+            (3599, "59 minutes"),
+            (3600, "1 hour"),
+        ),
+        *(
+            (3661, "1 hour 1 minute"),
+            (86_399, "23 hours 59 minutes"),
+            (86_400, "1 day"),
+            (86_460, "1 day 1 minute"),
+        ),
         (400 * 86_400 + 7325, "400 days 2 hours"),
     ],
 )
-def test_a_time_is_told_in_at_most_two_units_and_never_longer_than_it_was(seconds, words):
-    assert f"overdue: {words} late since" in said("overdue", late_seconds=seconds)
+def test_a_time_is_told_in_at_most_two_units_and_never_longer_than_it_was(
+    seconds, words
+):
+    assert f"overdue: {words} late since" in said(
+        "overdue", late_seconds=seconds
+    )
 
 
 KINDS = ("check.overdue", "check.reminder", "check.recovered", "check.test")
-LONGEST = {"late_seconds": 35_999_999, "overdue_seconds": 35_999_999, "outages": 9999}
+LONGEST = {
+    "late_seconds": 35_999_999,
+    "overdue_seconds": 35_999_999,
+    "outages": 9999,
+}
 
 
 @pytest.mark.parametrize("reason", ["late", "failed"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_longest_sentence_fits_one_screen_of_a_phone_and_the_largest_body_3_kib(kind, reason):
+def test_the_longest_sentence_fits_one_screen_of_a_phone_and_the_largest_body_3_kib(
+    kind, reason
+):
     check = check_with("\U0001f4be" * 100, last_ping_at=NOW)
-    sent = body_of(told_with(kind, reason, **LONGEST), check, f"https://{'x' * 100}/dashboard#01234567")
+    sent = body_of(
+        told_with(kind, reason, **LONGEST),
+        check,
+        f"https://{'x' * 100}/dashboard#01234567",
+    )
     assert len(sent) < 3072
     # A phone shows some 30 lines of 40 characters.
     assert len(json.loads(sent)["text"]) < 12 * 40
 
 
-@pytest.mark.parametrize("name", ["@everyone @here", "<!channel> <@U1> <@&1234>", "[bank](https://evil.example)"])
-def test_a_name_mentions_and_links_nothing_in_a_chat_and_is_whole_in_the_data(name):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "@everyone @here",
+        "<!channel> <@U1> <@&1234>",
+        "[bank](https://evil.example)",
+    ],
+)
+def test_a_name_mentions_and_links_nothing_in_a_chat_and_is_whole_in_the_data(
+    name,
+):
     sent = body(check_with(name), "check.test")
     assert sent["data"]["check"]["name"] == name
     for sign in ("@e", "@h", "@U", "@&", "<", ">", "]("):
         assert sign not in sent["text"]
 
 
-@pytest.mark.parametrize("name", ["\u05d2\u05d9\u05d1", "nightly \u0627\u062d", 'Sicherung "Ü" 夜 🌙'])
-def test_a_name_of_any_script_is_told_and_one_from_right_to_left_does_not_turn_the_sentence(name):
+@pytest.mark.parametrize(
+    "name",
+    ["\u05d2\u05d9\u05d1", "nightly \u0627\u062d", 'Sicherung "Ü" 夜 🌙'],
+)
+def test_a_name_of_any_script_is_told_and_one_from_right_to_left_does_not_turn_the_sentence(
+    name,
+):
     sent = body(check_with(name), "check.overdue")
     isolated = name if "Ü" in name else f"\u2068{name}\u2069"
     assert sent["text"].startswith(f'"{isolated}" is overdue: ')
@@ -166,19 +240,29 @@ def test_a_further_field_of_a_check_must_be_named_here_before_a_third_party_gets
         " failed_at snoozed_until repeat_seconds".split()
     )
     assert shown.keys() == told
-    assert check.as_json("").keys() - told == {"api_key_id", "webhook_url", "ping_url", "delivery"}
+    assert check.as_json("").keys() - told == {
+        "api_key_id",
+        "webhook_url",
+        "ping_url",
+        "delivery",
+    }
     assert shown.items() <= check.as_json("").items()
 
 
 def test_the_signatures_are_those_of_standard_webhooks_one_for_each_secret():
     keys = b"0123456789abcdef01234567", b"another one of 24 bytes."
     secrets = [f"whsec_{base64.b64encode(key).decode()}" for key in keys]
-    digests = [hmac.new(key, b"msg_1.1800000000.{}", hashlib.sha256).digest() for key in keys]
+    digests = [
+        hmac.new(key, b"msg_1.1800000000.{}", hashlib.sha256).digest()
+        for key in keys
+    ]
     headers = signed_headers("msg_1", NOW, b"{}", *secrets)
     assert headers.pop("User-Agent").startswith("cardbeat/")
     assert headers == {
         "Content-Type": "application/json",
         "webhook-id": "msg_1",
         "webhook-timestamp": "1800000000",
-        "webhook-signature": " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests),
+        "webhook-signature": " ".join(
+            f"v1,{base64.b64encode(digest).decode()}" for digest in digests
+        ),
     }

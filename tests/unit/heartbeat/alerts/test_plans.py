@@ -85,19 +85,30 @@ class Undone(Exception):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_no_statement_takes_long_whatever_the_statistics_say(database, postgresql, state):
+def test_no_statement_takes_long_whatever_the_statistics_say(
+    database, postgresql, state
+):
     ((schema,),) = rows(database, "SELECT current_schema()")
     for sql in STATES[state]:
         postgresql.execute(f"SET search_path TO {schema}; {sql}")
     seconds = defaultdict(list)
     timed = Timed(database, seconds)
-    found = rows(database, "SELECT * FROM checks WHERE seq BETWEEN 2000 AND 2019")
-    checks = [Check.from_row(row)._replace(outage=10, repeat_seconds=300) for row in found]
+    found = rows(
+        database, "SELECT * FROM checks WHERE seq BETWEEN 2000 AND 2019"
+    )
+    checks = [
+        Check.from_row(row)._replace(outage=10, repeat_seconds=300)
+        for row in found
+    ]
     slow = {}
     for number in range(ROUNDS[1]):
         deliver(Outbox(timed, "https://beats.example"), timed)
         change(timed, checks)
-        slow = {what: min(each) for what, each in seconds.items() if min(each) > LIMIT_SECONDS}
+        slow = {
+            what: min(each)
+            for what, each in seconds.items()
+            if min(each) > LIMIT_SECONDS
+        }
         if number >= ROUNDS[0] and not slow:
             break
     assert len(seconds) > 12
@@ -107,9 +118,17 @@ def test_no_statement_takes_long_whatever_the_statistics_say(database, postgresq
 def change(timed, checks):
     """What changes of checks store."""
     for kind in (OVERDUE, RECOVERED, REMINDER):
-        timed.write(lambda transaction, kind=kind: recording.record(transaction, kind, checks, NOW))
+        timed.write(
+            lambda transaction, kind=kind: recording.record(
+                transaction, kind, checks, NOW
+            )
+        )
     for url in ("https://x.example/", None):
-        timed.write(lambda transaction, url=url: recording.move(transaction, "check5", url, NOW))
+        timed.write(
+            lambda transaction, url=url: recording.move(
+                transaction, "check5", url, NOW
+            )
+        )
 
 
 def deliver(outbox, timed):
@@ -118,16 +137,37 @@ def deliver(outbox, timed):
         outbox.queues(connection)
         for is_new in (False, True):
             queue = Queue("key7", is_new, "free")
-            outbox.due(connection, queue, NOW, [f"h{n}.example" for n in range(40)], ["h49.example"], 0, 256)
+            outbox.due(
+                connection,
+                queue,
+                NOW,
+                [f"h{n}.example" for n in range(40)],
+                ["h49.example"],
+                0,
+                256,
+            )
             outbox.due(connection, queue, NOW, [], [], 1, 256)
     outbox.newest("check5")
     outbox.messages(range(FINISHED + 7, FINISHED + 400, 50), "h7.example", NOW)
     states = ("delivered", "failed", "pending") * 20
-    outbox.store([Result(message_of(seq), 204, None, state, NOW, NOW) for seq, state in enumerate(states, 2000)], NOW)
+    outbox.store(
+        [
+            Result(message_of(seq), 204, None, state, NOW, NOW)
+            for seq, state in enumerate(states, 2000)
+        ],
+        NOW,
+    )
 
 
 def message_of(number):
-    alert = {"seq": FINISHED + number, "id": f"w{number}", "check_id": f"check{number}", "attempts": 0, "state": "pending", "outages": 0}
+    alert = {
+        "seq": FINISHED + number,
+        "id": f"w{number}",
+        "check_id": f"check{number}",
+        "attempts": 0,
+        "state": "pending",
+        "outages": 0,
+    }
     return Message(alert, (), "", f"https://h{number % 50}.example/", b"", ())
 
 

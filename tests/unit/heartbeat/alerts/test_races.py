@@ -69,7 +69,9 @@ def held_at_commit(node, deed):
 
 def waits_for_a_lock(node):
     with node.database.read() as connection:
-        return connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0]
+        return connection.execute(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        ).fetchone()[0]
 
 
 def results_of(node):
@@ -77,7 +79,11 @@ def results_of(node):
     now = int(node.clock())
     with node.database.read() as connection:
         queues = node.alerts.queues(connection)
-        due = [one for queue in queues for one in node.alerts.due(connection, queue, now, [], [], 0, 100)]
+        due = [
+            one
+            for queue in queues
+            for one in node.alerts.due(connection, queue, now, [], [], 0, 100)
+        ]
     return [
         Result(message, 204, None, "delivered")
         for one in due
@@ -102,14 +108,19 @@ def untimed(node):
 
 
 @pytest.mark.parametrize("is_locked", [True, False], ids=["", "control"])
-def test_an_alert_that_is_stored_behind_one_that_ends_has_its_time(nodes, check, is_locked, monkeypatch):
+def test_an_alert_that_is_stored_behind_one_that_ends_has_its_time(
+    nodes, check, is_locked, monkeypatch
+):
     """Without the lock of the check's row, the new one waits for the one that has ended, for ever."""
     storing, failing, _ = nodes
     now = int(storing.clock())
     results = results_of(storing)
     if not is_locked:
         monkeypatch.setattr(storing.database, "lock", lambda *_: None)
-    with ThreadPoolExecutor(1) as pool, held_at_commit(storing, lambda: storing.alerts.store(results, now)):
+    with (
+        ThreadPoolExecutor(1) as pool,
+        held_at_commit(storing, lambda: storing.alerts.store(results, now)),
+    ):
         failed = pool.submit(failing.fail, check)
         wait_until(lambda: failed.done() or waits_for_a_lock(nodes[2]))
         assert failed.done() == (not is_locked)
@@ -121,7 +132,10 @@ def test_a_result_that_meets_a_new_alert_waits_for_it(nodes, check):
     storing, testing, _ = nodes
     now = int(storing.clock())
     results = results_of(storing)
-    with ThreadPoolExecutor(1) as pool, held_at_commit(testing, lambda: ask_for_a_test(testing, check)):
+    with (
+        ThreadPoolExecutor(1) as pool,
+        held_at_commit(testing, lambda: ask_for_a_test(testing, check)),
+    ):
         stored = pool.submit(storing.alerts.store, results, now)
         wait_until(lambda: stored.done() or waits_for_a_lock(nodes[2]))
         assert not stored.done()
@@ -129,13 +143,19 @@ def test_a_result_that_meets_a_new_alert_waits_for_it(nodes, check):
     assert untimed(nodes[2]) == []
 
 
-def test_whatever_nodes_do_at_once_each_first_alert_has_its_time_and_no_other_one(nodes):
+def test_whatever_nodes_do_at_once_each_first_alert_has_its_time_and_no_other_one(
+    nodes,
+):
     """All three also store results, which is harder than a lease that two take themselves to hold."""
-    checks = [nodes[0].create(webhook_url="https://a.example/") for _ in range(4)]
+    checks = [
+        nodes[0].create(webhook_url="https://a.example/") for _ in range(4)
+    ]
     ends_at = time.monotonic() + SECONDS
     deeds = []
     for place, node in enumerate(nodes):
-        deeds.append(partial(signal, node, checks, random.Random(place), ends_at))
+        deeds.append(
+            partial(signal, node, checks, random.Random(place), ends_at)
+        )
         deeds.append(partial(deliver, node, random.Random(-place), ends_at))
     assert at_once(*deeds) == [None] * len(deeds)
     assert (untimed(nodes[0]), misplaced(nodes[0])) == ([], 0)
@@ -148,7 +168,15 @@ def test_whatever_nodes_do_at_once_each_first_alert_has_its_time_and_no_other_on
 def signal(node, checks, luck, ends_at):
     """What callers do, until that moment."""
     while time.monotonic() < ends_at:
-        deed = luck.choices((node.fail, node.ping, partial(ask_for_a_test, node), partial(move, node, luck)), (5, 5, 1, 1))
+        deed = luck.choices(
+            (
+                node.fail,
+                node.ping,
+                partial(ask_for_a_test, node),
+                partial(move, node, luck),
+            ),
+            (5, 5, 1, 1),
+        )
         deed[0](luck.choice(checks))
 
 
@@ -159,7 +187,9 @@ def deliver(node, luck, ends_at):
         results = results_of(node)
         for place, result in enumerate(results):
             if luck.random() > 0.7:
-                results[place] = result._replace(error="no", state="pending", next_attempt_at=now)
+                results[place] = result._replace(
+                    error="no", state="pending", next_attempt_at=now
+                )
         if results:
             node.alerts.store(results, now)
         time.sleep(luck.random() / 100)
@@ -183,4 +213,9 @@ def ask_for_a_test(node, check):
 def move(node, luck, check):
     check = node.read(check)
     with contextlib.suppress(Refusal):
-        node.checks.update(check, node.settings(check, webhook_url=f"https://{luck.randrange(9)}.example/"))
+        node.checks.update(
+            check,
+            node.settings(
+                check, webhook_url=f"https://{luck.randrange(9)}.example/"
+            ),
+        )

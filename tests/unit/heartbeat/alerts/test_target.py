@@ -36,8 +36,17 @@ BAD_URLS = """
 hooks.example/x //hooks.example/x http: http:///x http:/hooks.example/x http:hooks.example
 ftp://hooks.example/ file:///etc/passwd javascript:alert(1) httpx://hooks.example/
 """.split()
-BAD_URLS += ["", " http://a.example/", *(f"http://a.example{bad}/" for bad in (" ", "/a b", "\t", "\r\nX: y", "\n"))]
-BAD_URLS += [f"http://a.example/{bad}" for bad in ("\x00", "\x7f", "\u2028", "a" * 2000)]
+BAD_URLS += [
+    "",
+    " http://a.example/",
+    *(
+        f"http://a.example{bad}/"
+        for bad in (" ", "/a b", "\t", "\r\nX: y", "\n")
+    ),
+]
+BAD_URLS += [
+    f"http://a.example/{bad}" for bad in ("\x00", "\x7f", "\u2028", "a" * 2000)
+]
 BAD_URLS += [f"http://{host}/" for host in BAD_HOSTS]
 PRIVATE_URLS = [f"http://{host}/" for host in PRIVATE_HOSTS]
 
@@ -77,7 +86,9 @@ def no_network(*_args):
 
 
 def resolver(*addresses):
-    return lambda _host: [ipaddress.ip_address(address) for address in addresses]
+    return lambda _host: [
+        ipaddress.ip_address(address) for address in addresses
+    ]
 
 
 def error_of(url, *, lookup=no_network, **options):
@@ -100,19 +111,30 @@ def test_a_hostile_url_is_refused_when_saved_and_when_sent(url, no_connection):
 
 
 @pytest.mark.parametrize("letter", "ßẞς\u200c\u200d", ids=ascii)
-def test_a_host_that_browsers_read_differently_must_be_written_in_ascii(letter, no_connection):
+def test_a_host_that_browsers_read_differently_must_be_written_in_ascii(
+    letter, no_connection
+):
     url = f"https://a.stra{letter}e.example:8443/x"
     assert "xn--" in refused_url(url, allow_private=True)
     assert "xn--" in error_of(url)
-    assert refused_url("https://xn--strae-oqa.example/", allow_private=False) is None
+    assert (
+        refused_url("https://xn--strae-oqa.example/", allow_private=False)
+        is None
+    )
 
 
 def test_user_information_is_no_part_of_what_is_requested_or_shown():
     url = "https://me%40x:s%3Ae@Hooks.Example/a"
     assert refused_url(url, allow_private=False) is None
     target = parse(url)
-    assert (target.url, target.credentials) == ("https://hooks.example/a", "me@x:s:e")
-    assert (host_of(url), shown_of(url)) == ("hooks.example", "https://hooks.example")
+    assert (target.url, target.credentials) == (
+        "https://hooks.example/a",
+        "me@x:s:e",
+    )
+    assert (host_of(url), shown_of(url)) == (
+        "hooks.example",
+        "https://hooks.example",
+    )
 
 
 @pytest.mark.parametrize(("url", "requested"), GOOD_URLS.items())
@@ -128,15 +150,21 @@ def test_a_bad_url_is_refused_in_a_private_network_too(url):
 
 
 @pytest.mark.parametrize("address", LAN + NEVER)
-def test_a_name_that_leads_inside_is_refused_when_sending(address, no_connection):
+def test_a_name_that_leads_inside_is_refused_when_sending(
+    address, no_connection
+):
     url = "http://rebound.example/"
     assert refused_url(url, allow_private=False) is None
     assert error_of(url, lookup=resolver(address)) == NOT_PUBLIC
 
 
 @pytest.mark.parametrize("address", NEVER)
-def test_no_flag_opens_metadata_multicast_or_reserved_addresses(address, no_connection):
-    assert "never" in error_of("http://a.example/", allow_private=True, lookup=resolver(address))
+def test_no_flag_opens_metadata_multicast_or_reserved_addresses(
+    address, no_connection
+):
+    assert "never" in error_of(
+        "http://a.example/", allow_private=True, lookup=resolver(address)
+    )
 
 
 @pytest.mark.parametrize("address", LAN)
@@ -147,10 +175,18 @@ def test_the_flag_opens_the_operators_own_network(address):
 
 
 @pytest.mark.parametrize(
-    "answer", [("8.8.8.8", "127.0.0.1"), ("::1", "2606:4700::1"), ("8.8.8.8",) * 9 + ("10.0.0.1",)]
+    "answer",
+    [
+        ("8.8.8.8", "127.0.0.1"),
+        ("::1", "2606:4700::1"),
+        ("8.8.8.8",) * 9 + ("10.0.0.1",),
+    ],
 )
 def test_one_bad_address_among_good_ones_refuses_all(answer, no_connection):
-    assert error_of("http://mixed.example/", lookup=resolver(*answer)) == NOT_PUBLIC
+    assert (
+        error_of("http://mixed.example/", lookup=resolver(*answer))
+        == NOT_PUBLIC
+    )
 
 
 def test_a_name_that_does_not_exist_gets_the_same_sentence_as_one_that_leads_inside():
@@ -161,9 +197,15 @@ def test_a_name_that_does_not_exist_gets_the_same_sentence_as_one_that_leads_ins
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1", "http://own.example"])
-def test_this_hosts_own_addresses_are_refused_like_private_ones_whatever_listens_there(url, monkeypatch):
-    monkeypatch.setattr(webhook, "allowed", lambda _address, _allow_private: True)
-    monkeypatch.setattr(webhook, "refusal_of", lambda _target, _allow_private: None)
+def test_this_hosts_own_addresses_are_refused_like_private_ones_whatever_listens_there(
+    url, monkeypatch
+):
+    monkeypatch.setattr(
+        webhook, "allowed", lambda _address, _allow_private: True
+    )
+    monkeypatch.setattr(
+        webhook, "refusal_of", lambda _target, _allow_private: None
+    )
     with Receiver() as receiver:
         own = resolver("8.8.8.8", "127.0.0.1")
         error = error_of(f"{url}:{receiver.port}/", lookup=own)
@@ -178,7 +220,10 @@ def test_this_hosts_own_public_address_is_refused_when_saved_too():
     for url in ("http://0x08080808:8080/x", "http://[::ffff:8.8.8.8]/"):
         assert refused_url(url, allow_private=False, is_own=is_own) == PRIVATE
         assert refused_url(url, allow_private=True, is_own=is_own) is None
-    assert refused_url("http://8.8.4.4/", allow_private=False, is_own=is_own) is None
+    assert (
+        refused_url("http://8.8.4.4/", allow_private=False, is_own=is_own)
+        is None
+    )
 
 
 def test_an_address_is_own_where_the_system_would_speak_from_it():
@@ -193,7 +238,10 @@ def test_all_addresses_of_one_owner_count_as_one():
         "2606:4700:0:1::/64": "2606:4700:0:1:2::3 2606:4700:0:1:ffff::",
     }
     for name, addresses in names.items():
-        assert {address_name(ipaddress.ip_address(one)) for one in addresses.split()} == {name}
+        assert {
+            address_name(ipaddress.ip_address(one))
+            for one in addresses.split()
+        } == {name}
 
 
 def test_a_url_has_at_most_2000_bytes():
@@ -217,10 +265,16 @@ LONG_HOSTS = [
 
 
 @pytest.mark.parametrize("host", LONG_HOSTS, ids=range(len(LONG_HOSTS)))
-def test_a_host_that_is_too_long_never_comes_to_the_codec_whose_time_grows_with_the_square(host, monkeypatch):
+def test_a_host_that_is_too_long_never_comes_to_the_codec_whose_time_grows_with_the_square(
+    host, monkeypatch
+):
     parse.cache_clear()
     given, to_ascii = [], encodings.idna.ToASCII
-    monkeypatch.setattr(encodings.idna, "ToASCII", lambda label: given.append(label) or to_ascii(label))
+    monkeypatch.setattr(
+        encodings.idna,
+        "ToASCII",
+        lambda label: given.append(label) or to_ascii(label),
+    )
     assert refused_url(f"https://{host}/", allow_private=False) == TOO_LONG
     assert given == []
 

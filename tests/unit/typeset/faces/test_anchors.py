@@ -20,12 +20,20 @@ ANCHORS = Anchors(
         ("^b", [("^b", 0, 0)]),
     ],
 )
-def test_a_mark_stands_where_its_anchor_meets_that_below_it(text, parts) -> None:
+def test_a_mark_stands_where_its_anchor_meets_that_below_it(
+    text, parts
+) -> None:
     """Letters of 10 pixels each at a size of 100."""
     found = placed(text, ANCHORS, 100, lambda letters: 10.0 * len(letters))
-    assert [(part.text, round(part.x_px, 6), round(part.y_px, 6)) for part in found] == parts
+    assert [
+        (part.text, round(part.x_px, 6), round(part.y_px, 6)) for part in found
+    ] == parts
 
 
-@pytest.mark.parametrize(("text", "has"), [("a", True), ("a^~", True), ("a~", False), ("b^", False)])
-def test_a_mark_has_its_place_on_a_letter_or_on_a_mark_before_it(text: str, has: bool) -> None:
+@pytest.mark.parametrize(
+    ("text", "has"), [("a", True), ("a^~", True), ("a~", False), ("b^", False)]
+)
+def test_a_mark_has_its_place_on_a_letter_or_on_a_mark_before_it(
+    text: str, has: bool
+) -> None:
     assert ANCHORS.places(text) is has

@@ -15,7 +15,10 @@ from cardbeat.typeset.faces.unshaped import joined
         ("گپچ", "INITIAL MEDIAL FINAL"),
         ("ٹیکے", "INITIAL MEDIAL MEDIAL FINAL"),
         ("بَيت", "INITIAL FATHA MEDIAL FINAL"),  # a mark parts no letters
-        ("می\u200cخواهم", "INITIAL FINAL NON-JOINER INITIAL FINAL ISOLATED INITIAL FINAL"),
+        (
+            "می\u200cخواهم",
+            "INITIAL FINAL NON-JOINER INITIAL FINAL ISOLATED INITIAL FINAL",
+        ),
         ("ه\u200d", "INITIAL"),
         # Letters without forms of their own join the one before.
         ("پښتو", "INITIAL ABOVE INITIAL FINAL"),
@@ -23,7 +26,9 @@ from cardbeat.typeset.faces.unshaped import joined
         ("لا", "ISOLATED"),
     ],
 )
-def test_letters_take_the_form_their_neighbours_ask_for(text: str, forms: str) -> None:
+def test_letters_take_the_form_their_neighbours_ask_for(
+    text: str, forms: str
+) -> None:
     assert " ".join(map(form, joined(text))) == forms
 
 

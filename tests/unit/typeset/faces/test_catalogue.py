@@ -12,8 +12,15 @@ SUBSETS = {subset.name: subset for subset in read_catalogue()}
 
 def test_every_file_is_the_one_in_the_record() -> None:
     made = json.loads((FOLDER / "made.json").read_text())
-    assert {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in made} == made
-    assert {file.name for file in FOLDER.iterdir() if file.name.endswith((".gz", ".woff2"))} <= set(made)
+    assert {
+        name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()
+        for name in made
+    } == made
+    assert {
+        file.name
+        for file in FOLDER.iterdir()
+        if file.name.endswith((".gz", ".woff2"))
+    } <= set(made)
 
 
 def test_every_package_brings_its_licence() -> None:
@@ -27,10 +34,15 @@ def test_every_subset_has_a_file_in_each_weight() -> None:
     names = {file.name for file in FOLDER.iterdir()}
     for subset in SUBSETS.values():
         assert {subset.path(weight) for weight in subset.weights} <= names
-        assert len({subset.path(weight) for weight in subset.weights}) == len(subset.weights)
+        assert len({subset.path(weight) for weight in subset.weights}) == len(
+            subset.weights
+        )
 
 
 def test_a_weight_that_is_not_there_is_drawn_in_the_nearest() -> None:
     hebrew, lisu = SUBSETS["sans-hebrew"], SUBSETS["sans-lisu"]
-    assert (hebrew.path(500), hebrew.path(600)) == ("sans-hebrew-400.ttf.gz", "sans-hebrew-700.ttf.gz")
+    assert (hebrew.path(500), hebrew.path(600)) == (
+        "sans-hebrew-400.ttf.gz",
+        "sans-hebrew-700.ttf.gz",
+    )
     assert lisu.path(800) == "sans-lisu-400.ttf.gz"

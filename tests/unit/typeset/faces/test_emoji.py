@@ -13,7 +13,9 @@ def test_every_sequence_is_drawn_by_one_character_of_its_own() -> None:
     assert len({character for [character] in drawn}) == len(sequences)
 
 
-def test_the_longest_sequence_is_drawn_and_what_stands_between_is_text() -> None:
+def test_the_longest_sequence_is_drawn_and_what_stands_between_is_text() -> (
+    None
+):
     family, text, thumb = emoji_parts("👨‍👩‍👦x👍🏽")
     assert text == "x"
     assert [family, thumb] == emoji_parts("👨‍👩‍👦") + emoji_parts("👍🏽")
@@ -33,5 +35,7 @@ def test_the_longest_sequence_is_drawn_and_what_stands_between_is_text() -> None
         ("漢", False),
     ],
 )
-def test_an_emoji_is_told_from_a_sign_of_the_text(grapheme: str, emoji: bool) -> None:
+def test_an_emoji_is_told_from_a_sign_of_the_text(
+    grapheme: str, emoji: bool
+) -> None:
     assert is_emoji(grapheme) is emoji

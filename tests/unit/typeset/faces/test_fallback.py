@@ -6,13 +6,18 @@ from PIL import features
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.text import Style, fit
 
-ENGINES = [pytest.param(False, id="basic")] + [pytest.param(True, id="raqm")] * bool(features.check("raqm"))
+ENGINES = [pytest.param(False, id="basic")] + [
+    pytest.param(True, id="raqm")
+] * bool(features.check("raqm"))
 FONTS = Fonts()
 
 
 def names(text: str, language: str = "ja", serif: bool = False) -> list[str]:
     """The fonts of a text's graphemes, without numbers of parts."""
-    return [one.font.name.rstrip("0123456789-") for one in FONTS.choose(text, language, serif)]
+    return [
+        one.font.name.rstrip("0123456789-")
+        for one in FONTS.choose(text, language, serif)
+    ]
 
 
 def test_spaces_and_punctuation_take_the_font_beside_them() -> None:
@@ -32,15 +37,26 @@ def test_what_no_font_has_is_drawn_as_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["ọ̀", "ɔ̃", "с̌", "é̩", "я́"])
-def test_a_letter_and_its_marks_are_drawn_by_one_font_that_places_them(text: str) -> None:
+def test_a_letter_and_its_marks_are_drawn_by_one_font_that_places_them(
+    text: str,
+) -> None:
     [glyphs] = FONTS.choose(text, "ja")
     assert len(glyphs.text) == len(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "has_serifs"), [("Serifs für Čeština", True), ("Ελληνικά", True), ("עברית", True), ("日本語", True), ("ꦧꦱ and Latin", False)]
+    ("text", "has_serifs"),
+    [
+        ("Serifs für Čeština", True),
+        ("Ελληνικά", True),
+        ("עברית", True),
+        ("日本語", True),
+        ("ꦧꦱ and Latin", False),
+    ],
 )
-def test_a_headline_has_serifs_on_all_letters_or_on_none(text: str, has_serifs: bool) -> None:
+def test_a_headline_has_serifs_on_all_letters_or_on_none(
+    text: str, has_serifs: bool
+) -> None:
     from cardbeat.typeset.paragraph import Paragraph
 
     assert Paragraph(FONTS, text, 700, serif=True).is_serif == has_serifs

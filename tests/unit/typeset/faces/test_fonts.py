@@ -9,7 +9,13 @@ FONTS = Fonts()
 
 def test_what_no_font_has_is_counted() -> None:
     graphemes = ["\U00012000", "a\u1acf", "\ue000", "\U0010ffff", "\u200e"]
-    assert [FONTS.drawable(grapheme)[1] for grapheme in graphemes] == [1, 1, 1, 1, 0]
+    assert [FONTS.drawable(grapheme)[1] for grapheme in graphemes] == [
+        1,
+        1,
+        1,
+        1,
+        0,
+    ]
 
 
 def test_the_part_of_an_emoji_that_no_font_has_is_counted() -> None:
@@ -20,13 +26,18 @@ def test_the_part_of_an_emoji_that_no_font_has_is_counted() -> None:
 @pytest.mark.parametrize(
     ("text", "count"),
     [
-        ("\U000f0000 \U000f0fff", 2),  # the emoji fonts keep their pictures there
+        (
+            "\U000f0000 \U000f0fff",
+            2,
+        ),  # the emoji fonts keep their pictures there
         ("e\u0301\u0302", 0),  # two fonts have one of the marks each
         ("👍🏽 🏴\U000e0067\U000e007f \u200d", 0),
         ("plain “text” 漢字", 0),
     ],
 )
-def test_a_character_that_some_font_has_is_not_missing(text: str, count: int) -> None:
+def test_a_character_that_some_font_has_is_not_missing(
+    text: str, count: int
+) -> None:
     assert FONTS.drawable(text)[1] == count
 
 
@@ -38,6 +49,8 @@ def test_a_character_that_some_font_has_is_not_missing(text: str, count: int) ->
         ("℠ ™ ℅ ℆ ‾ ㌬", "℠ ™ ℅ ℆ ‾ パーツ"),
     ],
 )
-def test_what_no_font_has_is_written_with_what_they_have(text: str, drawn: str) -> None:
+def test_what_no_font_has_is_written_with_what_they_have(
+    text: str, drawn: str
+) -> None:
     assert FONTS.drawable(text) == (drawn, 0)
     assert len(FONTS.choose(drawn, "ja")) == len(drawn)

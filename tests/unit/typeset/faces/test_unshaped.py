@@ -32,6 +32,8 @@ def test_indic_vowel_signs_stand_before_their_consonant() -> None:
         ("За\u0301мок, Ẹ̀kọ́, 漢字, 한글 🎉", 0),
     ],
 )
-def test_what_only_a_shaping_engine_draws_right_is_counted_where_there_is_none(text: str, count: int) -> None:
+def test_what_only_a_shaping_engine_draws_right_is_counted_where_there_is_none(
+    text: str, count: int
+) -> None:
     assert Fonts(shaping=False).unshaped(text) == count
     assert Fonts(shaping=True).unshaped(text) == 0

@@ -6,7 +6,9 @@ from cardbeat.typeset.unicode.breaks import Break, breaks
 from cardbeat.typeset.unicode.clusters import clean, clusters
 
 
-def pieces(text: str, least: Break = Break.GOOD, language: str = "") -> list[str]:
+def pieces(
+    text: str, least: Break = Break.GOOD, language: str = ""
+) -> list[str]:
     found = clusters(clean(text))
     parts: list[str] = []
     for cluster, good in zip(found, breaks(found, language), strict=True):
@@ -49,27 +51,61 @@ def test_lines_end_between_words_and_ideographs_but_not_before_signs_and_small_k
 
 
 def test_thai_never_breaks_between_a_letter_and_its_signs() -> None:
-    assert all(not part.startswith(("ะ", "า", "ำ", "ๆ", "\u0e34")) for part in pieces("น้ำใจะๆ ที่นี่", Break.INSIDE))
+    assert all(
+        not part.startswith(("ะ", "า", "ำ", "ๆ", "\u0e34"))
+        for part in pieces("น้ำใจะๆ ที่นี่", Break.INSIDE)
+    )
 
 
-def test_japanese_breaks_well_between_phrases_and_fairly_between_characters() -> None:
+def test_japanese_breaks_well_between_phrases_and_fairly_between_characters() -> (
+    None
+):
     text = "東京都知事選挙の結果を分析する"
-    assert pieces(text, language="ja") == ["東京都知事選挙の", "結果を", "分析する"]
+    assert pieces(text, language="ja") == [
+        "東京都知事選挙の",
+        "結果を",
+        "分析する",
+    ]
     assert pieces(text, Break.ALLOWED, language="ja") == list(text)
 
 
 def test_words_of_katakana_break_poorly() -> None:
     text = "新しいサーバーを作る"
-    assert pieces(text, Break.ALLOWED, language="ja") == ["新", "し", "い", "サーバー", "を", "作", "る"]
+    assert pieces(text, Break.ALLOWED, language="ja") == [
+        "新",
+        "し",
+        "い",
+        "サーバー",
+        "を",
+        "作",
+        "る",
+    ]
     assert "サー" in pieces(text, Break.INSIDE, language="ja")
 
 
-@pytest.mark.parametrize("text", ["a word .NET", "wait , what", "( this )", "— — —"])
-def test_no_line_starts_or_ends_with_a_sign_that_belongs_to_the_other_side(text: str) -> None:
-    assert not any(part.strip().startswith((".", ",", ")")) or part.strip() == "(" for part in pieces(text))
+@pytest.mark.parametrize(
+    "text", ["a word .NET", "wait , what", "( this )", "— — —"]
+)
+def test_no_line_starts_or_ends_with_a_sign_that_belongs_to_the_other_side(
+    text: str,
+) -> None:
+    assert not any(
+        part.strip().startswith((".", ",", ")")) or part.strip() == "("
+        for part in pieces(text)
+    )
 
 
 def test_a_compound_may_break_after_its_hyphen_a_path_nowhere() -> None:
-    assert pieces("state-of-the-art", Break.ALLOWED) == ["state-", "of-", "the-", "art"]
-    assert pieces("/usr/local-lib/x-y", Break.ALLOWED)[0].startswith("/usr/local-")
-    assert pieces("soft\u00adhyphens and/or", Break.ALLOWED) == ["softhyphens ", "and/or"]
+    assert pieces("state-of-the-art", Break.ALLOWED) == [
+        "state-",
+        "of-",
+        "the-",
+        "art",
+    ]
+    assert pieces("/usr/local-lib/x-y", Break.ALLOWED)[0].startswith(
+        "/usr/local-"
+    )
+    assert pieces("soft\u00adhyphens and/or", Break.ALLOWED) == [
+        "softhyphens ",
+        "and/or",
+    ]

@@ -21,18 +21,32 @@ def test_a_grapheme_is_one(grapheme: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("🇩🇪🇫🇷🇯", 3), ("ab", 2), ("สวย", 3), ("नमस्ते", 3), ("👍👍", 2), ("a👍🏽b", 3), ("a🏽b", 3), ("🏽", 1)],
+    [
+        ("🇩🇪🇫🇷🇯", 3),
+        ("ab", 2),
+        ("สวย", 3),
+        ("नमस्ते", 3),
+        ("👍👍", 2),
+        ("a👍🏽b", 3),
+        ("a🏽b", 3),
+        ("🏽", 1),
+    ],
 )
 def test_neighbours_stay_apart(text: str, count: int) -> None:
     assert len(clusters(text)) == count
 
 
 def test_white_space_of_any_kind_is_one_space() -> None:
-    assert clean(" a\t\n\u3000b\u2028c\x85d ").replace("\u3000", "") == "a b c d"
+    assert (
+        clean(" a\t\n\u3000b\u2028c\x85d ").replace("\u3000", "") == "a b c d"
+    )
 
 
 def test_what_is_never_drawn_is_dropped() -> None:
-    assert clean("a\x00\x1b\u202a\u202c\u202e\u2066\u00ad\ufeff\U000e0001b\u2069") == "ab"
+    assert (
+        clean("a\x00\x1b\u202a\u202c\u202e\u2066\u00ad\ufeff\U000e0001b\u2069")
+        == "ab"
+    )
 
 
 def test_surrogates_become_the_replacement_character() -> None:
@@ -44,7 +58,9 @@ def test_a_phrase_in_one_character_is_spelt_out() -> None:
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_a_grapheme_without_end_is_cut_into_several_or_loses_its_end(kind: str) -> None:
+def test_a_grapheme_without_end_is_cut_into_several_or_loses_its_end(
+    kind: str,
+) -> None:
     text = clean(endless(random.Random(2), kind, 2_000))
     assert max(map(len, clusters(text))) <= 12
     assert "".join(clusters(text[:12])) == text[:12]

@@ -23,12 +23,21 @@ from cardbeat.typeset.unicode.han import language_of, small_words
         ("ㄅㄆㄇ", "zh-Hant"),
     ],
 )
-def test_the_text_tells_whose_han_shapes_it_wants(text: str, language: str) -> None:
+def test_the_text_tells_whose_han_shapes_it_wants(
+    text: str, language: str
+) -> None:
     assert language_of(text) == language
 
 
 def test_a_language_tag_decides() -> None:
-    tags = {"ja": "ja", "JA-jp": "ja", "zh-TW": "zh-Hant", "zh-Hant-HK": "zh-Hant", "zh": "zh-Hans", "ko": "ko"}
+    tags = {
+        "ja": "ja",
+        "JA-jp": "ja",
+        "zh-TW": "zh-Hant",
+        "zh-Hant-HK": "zh-Hant",
+        "zh": "zh-Hans",
+        "ko": "ko",
+    }
     assert {tag: language_of("骨直", tag) for tag in tags} == tags
 
 
@@ -36,8 +45,18 @@ def test_a_tag_of_another_language_leaves_the_guess() -> None:
     assert language_of("かな", "de") == language_of("かな", "xx") == "ja"
 
 
-@pytest.mark.parametrize(("text", "tag", "word"), [("Rust vs. Go in 2026: a comparison", "", "a"), ("Die Zukunft der Stadt", "", "der"), ("Die hard", "de-AT", "die"), ("Кофе в зёрнах", "", "в")])
-def test_small_words_are_those_of_the_language(text: str, tag: str, word: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "tag", "word"),
+    [
+        ("Rust vs. Go in 2026: a comparison", "", "a"),
+        ("Die Zukunft der Stadt", "", "der"),
+        ("Die hard", "de-AT", "die"),
+        ("Кофе в зёрнах", "", "в"),
+    ],
+)
+def test_small_words_are_those_of_the_language(
+    text: str, tag: str, word: str
+) -> None:
     assert word in small_words(text, tag)
     assert not small_words(text, "ja")
 
@@ -54,10 +73,14 @@ def test_small_words_are_those_of_the_language(text: str, tag: str, word: str) -
         ("jp", "ja"),
     ],
 )
-def test_the_country_of_the_domain_decides_where_the_characters_leave_it_open(domain: str, language: str) -> None:
+def test_the_country_of_the_domain_decides_where_the_characters_leave_it_open(
+    domain: str, language: str
+) -> None:
     assert language_of("直木", domain=domain) == language
 
 
-def test_characters_that_a_country_does_not_write_outweigh_its_domain() -> None:
+def test_characters_that_a_country_does_not_write_outweigh_its_domain() -> (
+    None
+):
     assert language_of("简体标题", domain="example.jp") == "zh-Hans"
     assert language_of("日本語の本", domain="example.cn") == "ja"

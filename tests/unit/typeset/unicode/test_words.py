@@ -34,12 +34,21 @@ def test_headlines_are_parted_into_words(text: str) -> None:
 
 def test_no_word_begins_with_a_letter_that_ends_a_syllable() -> None:
     assert not has_words("a")
-    assert all(part[1:2] not in ("\u0e4c", "\u103a") for text in ("ทรัมป์ป์ป์", "ကန်န်န်") for part in parted(text))
+    assert all(
+        part[1:2] not in ("\u0e4c", "\u103a")
+        for text in ("ทรัมป์ป์ป์", "ကန်န်န်")
+        for part in parted(text)
+    )
 
 
 def test_the_models_are_those_of_the_package_that_is_recorded() -> None:
-    sources = {source["package"]: source for source in json.loads(read_text("words/sources.json"))["sources"]}
+    sources = {
+        source["package"]: source
+        for source in json.loads(read_text("words/sources.json"))["sources"]
+    }
     for path, digest in sources["budoux"]["files"].items():
         model = decompress(read_bytes(f"words/{path.rpartition('/')[2]}.gz"))
         assert hashlib.sha256(model).hexdigest() == digest
-    assert all(read_text(f"words/{source['licence']}") for source in sources.values())
+    assert all(
+        read_text(f"words/{source['licence']}") for source in sources.values()
+    )
