@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cardbeat.config import Config
-from tests.support import App, FakeClock, service_of
+from tests.kit.support import App, FakeClock, service_of
 
-pytest_plugins = ["tests.artifact", "tests.postgresql"]
+pytest_plugins = ["tests.kit.artifact", "tests.kit.postgresql"]
 
 settings.register_profile(
     "fixed",
@@ -21,7 +21,7 @@ settings.register_profile(
 settings.load_profile("fixed")
 """The same examples each time; `--hypothesis-profile default` draws new ones."""
 
-SLOW_FOLDERS = {"browser", "crash", "hosts", "pyz", "simulation", "sites"}
+SLOW_FOLDERS = ("artifact", "data/crash", "model")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,10 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        in_slow_folder = (
-            item.path.relative_to(Path(__file__).parent).parts[0]
-            in SLOW_FOLDERS
-        )
+        folder = item.path.relative_to(Path(__file__).parent).as_posix()
+        in_slow_folder = folder.startswith(SLOW_FOLDERS)
         if item.get_closest_marker("postgresql") or (
             in_slow_folder and not item.get_closest_marker("quick")
         ):

@@ -39,7 +39,7 @@ from tests.bench.running import (
     serving,
     trees_of,
 )
-from tests.client import ask, cards_key, checks_key, exchange, new_check
+from tests.kit.client import ask, cards_key, checks_key, exchange, new_check
 
 VICTIM = "127.0.0.2"
 STRANGER = "127.0.0.1"

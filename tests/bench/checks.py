@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tests.bench.running import URL_FILE, Server, create_key
-from tests.client import connect, exchange
-from tests.support import wait_until
+from tests.kit.client import connect, exchange
+from tests.kit.support import wait_until
 
 LIMIT_SECONDS = 900
 """A bench that has waited so long for something to happen gives up; no other time is judged."""

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from tests.bench.running import parser_of
-from tests.crash.cluster import Node
-from tests.crash.load import File, Load
+from tests.data.crash.cluster import Node
+from tests.data.crash.load import File, Load
 
 CLIENTS = 8
 LONG_SECONDS = 4

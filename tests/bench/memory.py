@@ -29,7 +29,7 @@ from tests.bench.running import (
     serving,
 )
 from tests.bench.stock import STORE_MB, TITLES, stock
-from tests.client import connect
+from tests.kit.client import connect
 
 LOADED_SECONDS = 3
 CLIENTS = 2000

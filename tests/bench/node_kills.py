@@ -20,10 +20,10 @@ import time
 from pathlib import Path
 
 from tests.bench.running import parser_of
-from tests.client import metric
-from tests.crash.cluster import Node, Pair, folder_for_all
-from tests.crash.load import Load
-from tests.postgresql import installed
+from tests.data.crash.cluster import Node, Pair, folder_for_all
+from tests.data.crash.load import Load
+from tests.kit.client import metric
+from tests.kit.postgresql import installed
 
 CLIENTS = 6
 COUNTS = {"primary": 20, "node": 50, "standby": 10, "suspended": 3}

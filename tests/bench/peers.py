@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.running import ROOT, Server
-from tests.support import free_port, wait_until
+from tests.kit.support import free_port, wait_until
 
 PEERS = ("uvicorn", "nginx")
 NGINX = Path(__file__).with_name("nginx.conf")

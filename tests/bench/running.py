@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from tests.support import free_port
+from tests.kit.support import free_port
 
 ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

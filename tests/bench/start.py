@@ -27,7 +27,7 @@ from tests.bench.running import (
     serving,
     trees_of,
 )
-from tests.client import checks_key, new_check
+from tests.kit.client import checks_key, new_check
 
 IMPORTS = "imports"
 MOST = {"first answer": 2.0, "--version": 0.7, "card": 1.7, "checks ping": 1.5}

@@ -39,8 +39,8 @@ from tests.bench.running import (
     show_figures,
     trees_of,
 )
-from tests.client import metric
-from tests.receiver import Receiver, hang
+from tests.kit.client import metric
+from tests.kit.receiver import Receiver, hang
 
 SMALL = 1000
 DUE = (1000, 10_000, 100_000)

@@ -44,7 +44,7 @@ from tests.bench.running import (
     trees_of,
 )
 from tests.bench.stock import STORE_MB, stock
-from tests.client import connect, exchange
+from tests.kit.client import connect, exchange
 
 CARDS = [120, 1000, 20_000]
 KILOBYTES = [30, 55]

@@ -1,0 +1,229 @@
+"""A disk that fails, is full or loses its power: a ping is acknowledged only when it is on disk, and all heals."""
+
+import shutil
+from urllib.parse import quote
+
+import pytest
+
+from cardbeat.database.sqlite.copies import require_sound
+from cardbeat.database.sqlite.file import FILE_NAME
+from cardbeat.host.disk import SMALL_DISK_SHARE
+from tests.data.crash.client import Busy, go_on, require_kept, stop
+from tests.data.crash.conftest import DISK_BYTES, MIB, SEEDS
+from tests.kit.client import ask, checks_key, new_check
+from tests.kit.support import wait_until
+
+CLIENTS = 4
+
+
+@pytest.fixture
+def busy(start, tmp_path):
+    """Starts a server on a data folder, and its clients."""
+
+    def begin(data):
+        server = start("--data", str(data))
+        key = checks_key(server)
+        clients = [Busy(server, key) for _ in range(CLIENTS)]
+        go_on(clients)
+        return server, clients
+
+    return begin
+
+
+@pytest.fixture(params=["syncs", "quota", "full"])
+def trouble(request, faults, tmp_path):
+    """A data folder, and what lets each write to its disk fail for the time of a block."""
+    data = tmp_path / "data"
+    if request.param == "syncs":
+        return data, faults.failing_syncs
+    if request.param == "quota":
+        # Of quotas neither SQLite nor the system tells.
+        return data, lambda: faults.used_up_quota(data)
+    disk = request.getfixturevalue("disk")
+    return disk.folder / "data", disk.filled
+
+
+def test_nothing_is_acknowledged_that_is_not_on_disk_and_all_heals_by_itself(
+    trouble, start, busy
+):
+    data, begin = trouble
+    server, clients = busy(data)
+    card = f"/og?title=full&key={ask(server, 'POST', '/register').json['key']}"
+
+    def is_refused(fill):
+        if fill:
+            # A checkpoint may have made room again, until the pings or the ballast take that too.
+            fill()
+        return ask(server, "GET", "/healthz").status == 503
+
+    with begin() as fill:
+        wait_until(lambda: is_refused(fill), 120)
+        go_on(clients, 503, 5)
+        drawn = ask(server, "GET", card)
+        assert (drawn.status, drawn.body[:4]) == (200, b"\x89PNG")
+    go_on(clients)
+    assert ask(server, "GET", "/healthz").status == 200
+    wait_until(lambda: ask(server, "GET", card).headers["X-Cache"] == "HIT")
+    stop(clients, 200, 503)
+    require_kept(clients, server)
+    server.kill()
+    require_sound(data / FILE_NAME)
+    require_kept(clients, start("--data", str(data)))
+
+
+def test_no_acknowledged_ping_is_lost_by_a_disk_that_fails_at_random(
+    start, busy, faults, tmp_path
+):
+    data = tmp_path / "data"
+    for seed in SEEDS:
+        server, clients = busy(data)
+        with faults.failing_disk(data, seed, every=1 + 7 * (seed % 5)):
+            before = sum(sum(client.pings.values()) for client in clients)
+            wait_until(
+                lambda: (
+                    sum(sum(client.pings.values()) for client in clients)
+                    > before + 40
+                )
+            )
+        go_on(clients)
+        wait_until(lambda: ask(server, "GET", "/healthz").status == 200)
+        if seed % 2:
+            server.kill()
+        stop(clients, 200, 503)
+        if not seed % 2:
+            server.stop()
+        require_sound(data / FILE_NAME)
+        again = start("--data", str(data))
+        for client in clients:
+            # A commit that failed late may be there too, and one whose answer was cut off.
+            assert (
+                client.stored(again)["ping_count"]
+                <= sum(client.pings.values()) + 1
+            )
+        again.stop()
+
+
+def test_a_power_cut_loses_nothing_acknowledged(
+    start, busy, faults, monkeypatch, tmp_path
+):
+    start("--data", "data").stop()
+    faults.synced.mkdir()
+    synced = faults.synced / FILE_NAME
+    shutil.copy(tmp_path / "data" / FILE_NAME, synced)
+    with monkeypatch.context() as patch:
+        patch.setenv("SYNCED_FOLDER", str(faults.synced))
+        server, clients = busy("data")
+    created = synced.stat().st_mtime_ns
+    # The log has been written into the database at least once.
+    wait_until(lambda: synced.stat().st_mtime_ns > created, 60)
+    go_on(clients)
+    server.kill()
+    for client in clients:
+        client.join()
+    require_sound(synced)
+    again = start("--data", str(faults.synced))
+    for client in clients:
+        # The cut may have taken the answer to one more ping.
+        assert client.stored(again)["ping_count"] - client.pings[200] in (0, 1)
+
+
+def test_a_card_is_whole_or_not_stored(start, faults, tmp_path):
+    data = tmp_path / "data"
+    server = start("--data", str(data))
+    key = ask(server, "POST", "/register").json["key"]
+    for seed in SEEDS:
+        urls = [f"/og?title={seed}-{number}&key={key}" for number in range(6)]
+        with faults.failing_disk(data, seed, every=1 + seed % 4):
+            drawn = {
+                url: [ask(server, "GET", url) for _ in range(2)]
+                for url in urls
+            }
+        for url, answers in drawn.items():
+            first, again = ask(server, "GET", url), ask(server, "GET", url)
+            assert (first.status, again.headers["X-Cache"]) == (200, "HIT")
+            assert {answer.status for answer in answers} <= {200, 503}
+            assert {
+                answer.body
+                for answer in (*answers, first, again)
+                if answer.status == 200
+            } == {first.body}
+
+
+def test_stored_cards_give_way_to_new_checks(disk, start):
+    server = start("--data", str(disk.folder / "data"))
+    key, cards_key = (
+        checks_key(server),
+        ask(server, "POST", "/register").json["key"],
+    )
+    # One that runs may learn a second later that so much is gone, and until then stores all that is drawn.
+    server.stop()
+    disk.leave(DISK_BYTES // SMALL_DISK_SHARE + 2 * MIB)
+    server = start("--data", str(disk.folder / "data"))
+    drawn = 0
+    for first in range(0x1F400, 0x1F430):
+        title = "".join(chr(first + step) for step in range(60))
+        drawn += len(
+            ask(
+                server, "GET", f"/og?title={quote(title)}&key={cards_key}"
+            ).body
+        )
+        if first % 8 == 0:
+            new_check(server, key)
+    assert drawn > 3 * MIB
+    assert ask(server, "POST", "/register").status == 201
+    assert "less than the reserve" not in server.log.read_text()
+
+
+NEW = (
+    "POST",
+    "/checks",
+    {"name": "a", "period_seconds": 60, "grace_seconds": 0},
+)
+
+
+@pytest.fixture
+def low(disk, start):
+    """A server whose disk is below its reserve, a key, and the paths of its checks, which are late at once."""
+    server = start("--data", str(disk.folder / "data"), "--sweep-seconds", "1")
+    key = checks_key(server)
+    paths = [
+        f"/checks/{new_check(server, key, period_seconds=1)['id']}"
+        for _ in range(9)
+    ]
+    disk.leave(5 * MIB - 4096)
+    # Refused for another reason, so that nothing is stored, until the server has looked at its disk.
+    wait_until(
+        lambda: (
+            ask(server, "POST", f"{paths[0]}/test-alert", key=key).status
+            == 503
+        )
+    )
+    return server, key, paths
+
+
+@pytest.mark.parametrize("disk", [100 * MIB], indirect=True)
+def test_below_its_reserve_nothing_new_is_taken_until_there_is_room(low, disk):
+    server, key, _ = low
+    for refused in (ask(server, *NEW, key), ask(server, "POST", "/register")):
+        assert (refused.status, refused.json["code"]) == (503, "disk_low")
+    disk.make_room()
+    # A refused registration counts for the address's limit, so this does not wait for one that is taken.
+    wait_until(lambda: ask(server, *NEW, key).status == 201)
+    assert ask(server, "POST", "/register").status == 201
+    assert server.log.read_text().count("less than the reserve") == 1
+
+
+@pytest.mark.parametrize("disk", [100 * MIB], indirect=True)
+def test_below_its_reserve_pings_transitions_changes_and_deletions_go_on(low):
+    server, key, (late, renamed, *more) = low
+    wait_until(
+        lambda: (
+            ask(server, "GET", late, key=key).json["check"]["status"]
+            == "overdue"
+        )
+    )
+    assert ask(server, "GET", late.replace("checks", "ping")).json["recovered"]
+    assert ask(server, "PATCH", renamed, {"name": "b"}, key).status == 200
+    assert {
+        ask(server, "DELETE", path, key=key).status for path in (*more, "/key")
+    } == {204}

@@ -1,0 +1,277 @@
+"""Laws of both engines: what is written together, what a failure undoes, who waits for whom."""
+
+import contextlib
+import sqlite3
+import threading
+import time
+
+import psycopg
+import pytest
+
+from cardbeat.database.database import MOST_PINGS, READERS
+from cardbeat.database.sqlite.file import FILE_NAME
+from cardbeat.errors import MaybeDone, Refusal, Unavailable
+from tests.kit.heart import at_once
+from tests.kit.postgresql import BOTH_ENGINES, SQLITE
+from tests.kit.support import begun, count_up, counted, writer_held
+from tests.kit.systems import IN_USE
+
+pytestmark = BOTH_ENGINES
+
+
+class Pings:
+    """A work of pings, which keeps the items of each call, and fails for some of them."""
+
+    def __init__(self, fails_for=()):
+        self.calls = []
+        self.fails_for = fails_for
+
+    def __call__(self, transaction, items):
+        self.calls.append(items)
+        for item in items:
+            count_up(transaction)
+            if item in self.fails_for:
+                raise Refusal("conflict")
+        return [10 * item for item in items]
+
+
+def outcome(deed):
+    """What it returns, or the code of what it raises."""
+    try:
+        return deed()
+    except Refusal as refusal:
+        return refusal.code
+
+
+def test_what_write_returned_from_is_seen_by_readers_and_none_of_many_is_lost(
+    database,
+):
+    at_once(*[lambda: [database.write(count_up) for _ in range(50)]] * 16)
+    assert counted(database) == 800
+
+
+def test_a_write_that_fails_undoes_only_itself_within_a_group(database):
+    def fail(transaction):
+        count_up(transaction)
+        raise Refusal("conflict")
+
+    with writer_held(database):
+        written = [
+            begun(lambda work=work: outcome(lambda: database.write(work)))
+            for work in (count_up, fail, count_up)
+        ]
+    assert [each.result(10) for each in written] == [None, "conflict", None]
+    assert counted(database) == 2
+
+
+def test_of_pings_made_in_one_call_only_those_that_fail_are_undone(database):
+    work = Pings(fails_for=(2, 3))
+    with writer_held(database):
+        pings = [
+            database.write_ping(work, item, "client") for item in (1, 2, 3, 4)
+        ]
+    assert [outcome(ping.wait) for ping in pings] == [
+        10,
+        "conflict",
+        "conflict",
+        40,
+    ]
+    assert work.calls == [[1, 2, 3, 4], [1], [2], [3], [4]]
+    assert counted(database) == 2
+    # It was not for want of the database.
+    assert not database.pings_refused
+
+
+def test_clients_take_turns_in_groups_of_bounded_size(database):
+    work = Pings()
+    with writer_held(database):
+        pings = [
+            database.write_ping(work, number, "many")
+            for number in range(2 * MOST_PINGS)
+        ]
+        pings += [
+            database.write_ping(work, -number, "other") for number in (1, 2)
+        ]
+    for ping in pings:
+        ping.wait()
+    made = [item for call in work.calls for item in call]
+    assert made[:5] == [0, -1, 1, -2, 2]
+    assert [item for item in made if item >= 0] == list(range(2 * MOST_PINGS))
+    assert max(map(len, work.calls)) == MOST_PINGS
+
+
+def test_a_single_write_waits_for_one_group_of_pings_and_pings_for_few_writes(
+    database,
+):
+    order = []
+
+    def note(_, items):
+        order.append("pings")
+        return items
+
+    with writer_held(database):
+        pings = [
+            database.write_ping(note, number, "client")
+            for number in range(4 * MOST_PINGS)
+        ]
+        others = [
+            begun(lambda: database.write(lambda _: order.append("other")))
+            for _ in range(3)
+        ]
+        # Until they wait.
+        time.sleep(0.3)
+    for written in others:
+        written.result(10)
+    for ping in pings:
+        ping.wait()
+    assert order == ["pings", *["other"] * 3, *["pings"] * 3]
+
+
+def test_an_error_of_the_work_itself_is_raised_as_it_is(database):
+    with pytest.raises(
+        (sqlite3.IntegrityError, psycopg.errors.NotNullViolation)
+    ):
+        database.write(
+            lambda transaction: transaction.execute(
+                "INSERT INTO monitor VALUES ('n', NULL)"
+            )
+        )
+    with pytest.raises(ZeroDivisionError):
+        database.write(lambda _: 1 / 0)
+    with pytest.raises(ValueError, match="zip"):
+        database.write_ping(
+            lambda transaction, items: (count_up(transaction), 1), 1, "client"
+        ).wait()
+    assert counted(database) is None
+
+
+def test_what_is_refused_is_no_trouble_of_the_database(database, caplog):
+    def refuse(_transaction, _items=()):
+        raise Refusal("conflict")
+
+    assert outcome(lambda: database.write(refuse)) == "conflict"
+    assert outcome(database.write_ping(refuse, 1, "client").wait) == "conflict"
+    database.write(count_up)
+    assert not database.pings_refused
+    assert caplog.messages == []
+
+
+def test_a_write_that_may_be_done_is_told_so_and_a_ping_may_be_sent_again(
+    database,
+):
+    def lose(_transaction, _items=()):
+        raise MaybeDone
+
+    assert outcome(lambda: database.write(lose)) == "unconfirmed"
+    assert (
+        outcome(database.write_ping(lose, 1, "client").wait)
+        == "database_unavailable"
+    )
+
+
+def test_listeners_hear_of_what_was_stored(database):
+    heard = []
+    database.ping_listeners.append(heard.append)
+    work = Pings(fails_for=(2,))
+    with writer_held(database):
+        pings = [
+            database.write_ping(work, item, "client") for item in (1, 2, 3)
+        ]
+    for ping in pings:
+        outcome(ping.wait)
+    database.write(count_up)
+    assert [result for results in heard for result in results] == [10, 30]
+
+
+def test_a_callback_that_fails_keeps_nobody_from_writing(database, caplog):
+    def fail(*_):
+        raise RuntimeError("a defect")
+
+    database.ping_listeners.append(fail)
+    with writer_held(database):
+        ping = database.write_ping(Pings(), 1, "client")
+        ping.when_done(fail)
+    assert [database.write(lambda _: 1) for _ in range(2)] == [1, 1]
+    assert ping.result() == 10
+    assert [record.exc_info[0] for record in caplog.records] == [
+        RuntimeError
+    ] * 2
+
+
+def test_a_closed_database_refuses_writes_after_finishing_those_that_wait(
+    database, tmp_path
+):
+    with writer_held(database):
+        written = begun(lambda: database.write(count_up))
+        ping = database.write_ping(Pings(), 1, "client")
+        assert not database.close(0.01)
+        assert counted(database) is None
+        closed = begun(database.close)
+    assert closed.result(10)
+    assert (outcome(lambda: written.result(10)), ping.wait()) in (
+        (None, 10),
+        ("stopping", 10),
+    )
+    assert outcome(lambda: database.write(count_up)) == "stopping"
+    assert (
+        outcome(lambda: database.write_ping(Pings(), 1, "client"))
+        == "stopping"
+    )
+    assert not (tmp_path / f"{FILE_NAME}-wal").exists()
+
+
+@IN_USE
+@SQLITE
+def test_pings_that_were_refused_are_known_and_the_log_tells_once(
+    database, caplog
+):
+    away = database.path.rename(database.path.with_name("away"))
+    assert outcome(lambda: database.write(count_up)) == "database_unavailable"
+    assert not database.pings_refused
+    assert (
+        outcome(database.write_ping(Pings(), 1, "client").wait)
+        == "database_unavailable"
+    )
+    assert database.pings_refused
+    away.rename(database.path)
+    database.write(count_up)
+    trouble = f"{database.path} was removed or replaced while in use; stop the server, put it back and start it"
+    assert caplog.messages == [f"the database can't write: {trouble}"]
+
+
+def test_readers_cannot_write_and_only_so_many_read_at_once(database):
+    with pytest.raises(Unavailable), database.read() as connection:
+        count_up(connection)
+    with contextlib.ExitStack() as held:
+        for _ in range(READERS):
+            held.enter_context(database.read())
+        reader = threading.Thread(target=lambda: counted(database))
+        reader.start()
+        reader.join(0.1)
+        assert reader.is_alive()
+    reader.join(10)
+    assert not reader.is_alive()
+
+
+def test_rows_have_their_values_by_name_and_by_place(database):
+    database.write(count_up)
+    with database.read() as connection:
+        row = connection.execute(
+            "SELECT name, value AS number FROM monitor"
+        ).fetchone()
+    assert (row["number"], row[1], list(row)[1], list(row.keys())) == (
+        1,
+        1,
+        1,
+        ["name", "number"],
+    )
+
+
+def test_a_text_with_a_nul_or_half_a_character_finds_nothing(database):
+    with database.read() as connection:
+        assert (
+            connection.execute(
+                "SELECT 1 FROM keys WHERE id = ?", ("a\0b",)
+            ).fetchone()
+            is None
+        )

@@ -1,0 +1,345 @@
+"""The schema: a database of 1.0.0 or later is brought up to date, another one is refused as it is."""
+
+import contextlib
+import json
+import sqlite3
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from cardbeat import cli
+from cardbeat.config import Config
+from cardbeat.database import open_database
+from cardbeat.database.schema import VERSION, script
+from cardbeat.database.sqlite.file import FILE_NAME, FileLease
+from cardbeat.errors import StartupError
+from cardbeat.heartbeat.alerts.outbox import Outbox, Result
+from tests.kit.heart import BASE_URL
+from tests.kit.postgresql import BOTH_ENGINES
+from tests.kit.support import GOOD_CHECK, App, service_of
+
+NOW = 1_800_000_000
+CHECKS_KEY = "sk_" + 6 * "schema7"
+"""Of the stored databases."""
+CATALOG = (
+    "SELECT relname, attnum, attname, format_type(atttypid, atttypmod), attnotnull, attidentity, attgenerated,"
+    " pg_get_expr(adbin, adrelid), reloptions FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid"
+    " LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum"
+    " WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND attnum > 0 ORDER BY 1, 2",
+    "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"
+    " WHERE connamespace = current_schema()::regnamespace ORDER BY 1, 2",
+    "SELECT indexname, replace(indexdef, current_schema() || '.', '') FROM pg_indexes"
+    " WHERE schemaname = current_schema() ORDER BY 1",
+    "SELECT sequencename, start_value, increment_by, cache_size FROM pg_sequences"
+    " WHERE schemaname = current_schema() ORDER BY 1",
+)
+"""All that makes a PostgreSQL schema."""
+
+
+def connect(folder, url):
+    """A connection of the engine's driver alone."""
+    if url is None:
+        return contextlib.closing(
+            sqlite3.connect(folder / FILE_NAME, isolation_level=None)
+        )
+    return contextlib.closing(psycopg.connect(url, autocommit=True))
+
+
+@pytest.fixture
+def new_url(engine, request):
+    """Of a database without tables; None for a file that is not there."""
+    return (
+        None
+        if engine == "sqlite"
+        else request.getfixturevalue("postgresql").new_schema()
+    )
+
+
+def store(folder, url, version):
+    """Put a database of 1.0.0 in a folder, or at a URL, brought to a version as later releases did it."""
+    engine = "sqlite" if url is None else "postgresql"
+    folder.mkdir(0o700)
+    with connect(folder, url) as connection:
+        run = connection.executescript if url is None else connection.execute
+        run(Path(__file__).with_name(f"schema_7_{engine}.sql").read_text())
+        for number in range(8, version + 1):
+            run(script(engine, number))
+            noted = f"INSERT INTO cardbeat_schema (version) VALUES ({number})"
+            run(f"PRAGMA user_version = {number}" if url is None else noted)
+    return folder, url
+
+
+@pytest.fixture(params=[7, 8, 9])
+def stored(new_url, tmp_path, request):
+    return store(tmp_path / "stored", new_url, request.param)
+
+
+def schema_of(folder, url):
+    with connect(folder, url) as connection:
+        if url is not None:
+            return [connection.execute(sql).fetchall() for sql in CATALOG]
+        numbers = [
+            connection.execute(f"PRAGMA {name}").fetchone()
+            for name in ("user_version", "application_id")
+        ]
+        return connection.execute(
+            "SELECT * FROM sqlite_schema ORDER BY name"
+        ).fetchall(), numbers
+
+
+def rows_of(place, table, columns="*"):
+    with connect(*place) as connection:
+        return [
+            tuple(row)
+            for row in connection.execute(
+                f"SELECT {columns} FROM {table} ORDER BY 1"
+            ).fetchall()
+        ]
+
+
+@BOTH_ENGINES
+def test_a_stored_database_gets_the_schema_of_a_new_one_once_and_keeps_its_rows(
+    engine, stored, tmp_path, request
+):
+    columns = {
+        "checks": "seq, id, name, status, clock_from, deadline_at, ping_count, version",
+        "alerts": "seq, id, check_id, type, state",
+    }
+    before = {
+        table: rows_of(stored, table, names)
+        for table, names in columns.items()
+    }
+    url = (
+        None
+        if engine == "sqlite"
+        else request.getfixturevalue("postgresql").new_schema()
+    )
+    open_database(tmp_path, url).close()
+    made = schema_of(tmp_path, url)
+    for _ in range(2):
+        open_database(*stored).close()
+        found = schema_of(*stored)
+        if url is None:
+            # Text by text; only the pages are others.
+            assert [row[:3] + row[4:] for row in made[0]] == [
+                row[:3] + row[4:] for row in found[0]
+            ]
+        else:
+            assert made == found
+        assert {
+            table: rows_of(stored, table, names)
+            for table, names in columns.items()
+        } == before
+    assert all(before.values())
+
+
+@BOTH_ENGINES
+def test_a_stored_database_serves(stored, clock):
+    folder, url = stored
+    service = service_of(Config(data=folder, database=url, port=0), clock)
+    app = App(service, clock)
+    first, late, _ = app.json("GET", "/checks", key=CHECKS_KEY)["checks"]
+    assert (first["status"], first["ping_count"], late["status"]) == (
+        "on_time",
+        1,
+        "overdue",
+    )
+    assert app.json("GET", f"/ping/{late['id']}")["recovered"]
+    assert (
+        app("DELETE", f"/checks/{first['id']}", key=CHECKS_KEY).status == 204
+    )
+    assert app("POST", "/checks", GOOD_CHECK, key=CHECKS_KEY).status == 201
+    service.close()
+
+
+@BOTH_ENGINES
+def test_waiting_alerts_of_a_stored_database_tell_what_they_would_have_told(
+    stored,
+):
+    """Its first check has an overdue alert from before its first ping, and a recovery after it."""
+    database = open_database(*stored)
+    outbox = Outbox(database, BASE_URL)
+    messages = []
+    for seq, receiver in rows_of(stored, "alerts", "seq, receiver")[0:3:2]:
+        # The second waits for the first.
+        messages += outbox.messages([seq], receiver, NOW + 86_400)
+        outbox.store([Result(messages[-1], 204, None, "delivered")], NOW)
+    database.close()
+    overdue, recovered = (json.loads(message.body) for message in messages)
+    check = overdue["data"]["check"]
+    assert (
+        check["last_ping_at"],
+        check["deadline_at"],
+        check["ping_count"],
+    ) == (None, "2027-01-15 08:00:01", 0)
+    said = '"check 1" is overdue: 9 seconds late since 2027-01-15 08:00 UTC; no ping yet. '
+    assert overdue["text"] == said + overdue["data"]["url"]
+    check = recovered["data"]["check"]
+    assert (check["status"], check["last_ping_at"], check["ping_count"]) == (
+        "on_time",
+        "2027-01-15 08:00:10",
+        1,
+    )
+    # How long the outage was is not known.
+    said = (
+        '"check 1" has recovered; next ping expected by 2027-01-15 08:00 UTC. '
+    )
+    assert recovered["text"] == said + recovered["data"]["url"]
+
+
+@BOTH_ENGINES
+def test_what_a_new_version_asks_of_a_row_is_found_out(stored):
+    (_, *first), (_, *late), _ = rows_of(
+        stored, "checks", "seq, id, api_key_id"
+    )
+    with connect(*stored) as connection:
+        connection.execute(
+            "UPDATE checks SET delivery = 'ok', webhook_url = 'http://a@[FE::1]:8/x' WHERE seq = 1"
+        )
+    open_database(*stored).close()
+    began = "overdue_at, overdue_deadline_at, overdue_reason"
+    assert rows_of(stored, "checks WHERE overdue_at > 0", began) == [
+        (NOW + 10, NOW + 2, "late")
+    ]
+    outages = rows_of(
+        stored,
+        "outages",
+        "check_id, outage, began_at, noticed_at, ended_at, reason",
+    )
+    assert outages == [(late[0], 1, NOW + 2, NOW + 10, None, "late")]
+    told = rows_of(
+        stored, "alerts", "seq, reason, late_seconds, overdue_seconds"
+    )
+    assert told == [
+        (1, "late", 9, 0),
+        (2, "late", 8, 0),
+        (3, "late", 0, 0),
+        (4, "late", 0, 0),
+    ]
+    posted = rows_of(
+        stored,
+        "alerts WHERE seq < 3",
+        "seq, check_id, key_id, receiver, is_new, asked_until",
+    )
+    assert posted == [
+        (1, *first, "fe::1", 0, None),
+        (2, *late, "hooks.example", 1, None),
+    ]
+
+
+@BOTH_ENGINES
+def test_moments_that_an_older_version_did_not_note_are_those_of_the_upgrade(
+    stored,
+):
+    began = time.time()
+    open_database(*stored).close()
+    noted = dict(rows_of(stored, "monitor"))
+    moments = {
+        noted.pop("outages_kept_since"),
+        *(at for (at,) in rows_of(stored, "keys", "used_at")),
+    }
+    assert all(began - 60 < at < time.time() + 2 for at in moments)
+    assert all(
+        name.startswith("last_") and name.endswith("_at") for name in noted
+    )
+
+
+def set_version(folder, url, version):
+    with connect(folder, url) as connection:
+        if url is None:
+            connection.execute(f"PRAGMA user_version = {version}")
+        else:
+            connection.execute("DELETE FROM cardbeat_schema")
+            connection.execute(
+                f"INSERT INTO cardbeat_schema (version) VALUES ({version})"
+            )
+
+
+@BOTH_ENGINES
+@pytest.mark.parametrize("version", [6, VERSION + 1])
+def test_an_older_or_newer_schema_is_refused_and_left_as_it_is(
+    new_url, tmp_path, capsys, monkeypatch, version
+):
+    advice = (
+        "1.0.0 is the last version that"
+        if version == 6
+        else "run that version"
+    )
+    place = tmp_path / "stored", new_url
+    open_database(*place).close()
+    set_version(*place, version)
+    before = schema_of(*place)
+    monkeypatch.setenv("CARDBEAT_DATABASE", new_url or "")
+    for command in (
+        ["serve", "--port", "0"],
+        ["keys", "list"],
+        ["keys", "create"],
+    ):
+        assert cli.main([*command, "--data", str(place[0])]) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert advice in told
+    assert schema_of(*place) == before
+    assert cli.main(["doctor", "--data", str(place[0])]) == 1
+    assert advice in capsys.readouterr().out
+
+
+@BOTH_ENGINES
+@pytest.mark.parametrize("version", [7, 8, 9])
+def test_a_backup_of_an_older_version_is_restored_up_to_date(
+    new_url, tmp_path, monkeypatch, version
+):
+    folder, _ = store(tmp_path / "backup", None, version)
+    monkeypatch.setenv("CARDBEAT_DATABASE", new_url or "")
+    assert (
+        cli.main(
+            [
+                "restore",
+                str(folder / FILE_NAME),
+                "--data",
+                str(tmp_path / "new"),
+            ]
+        )
+        == 0
+    )
+    place = tmp_path / "new", new_url
+    assert [name for _, name in rows_of(place, "checks", "seq, name")] == [
+        "check 1",
+        "check 2",
+        "check 3",
+    ]
+    assert rows_of(place, "outages", "began_at, noticed_at") == [
+        (NOW + 2, NOW + 10)
+    ]
+    open_database(*place).close()
+
+
+@BOTH_ENGINES
+def test_the_tables_under_a_running_server_of_an_older_version_stay(
+    new_url, tmp_path
+):
+    """It would go on with the statements of its own version."""
+    place = store(tmp_path / "stored", new_url, 9)
+    if new_url is None:
+        lease = FileLease(place[0])
+    else:
+        with connect(*place) as connection:
+            columns = "INSERT INTO leases (name, holder, epoch, until)"
+            connection.execute(
+                f"{columns} VALUES ('monitor', 'a', 1, extract(epoch FROM clock_timestamp()) + 600)"
+            )
+    with pytest.raises(
+        StartupError,
+        match=r"another server uses|a server of an older version uses",
+    ):
+        open_database(*place)
+    if new_url is None:
+        assert rows_of(place, "pragma_user_version") == [(9,)]
+        lease.release()
+    else:
+        assert rows_of(place, "cardbeat_schema", "max(version)") == [(9,)]
+        with connect(*place) as connection:
+            connection.execute("UPDATE leases SET until = 0")
+    open_database(*place).close()

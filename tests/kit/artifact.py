@@ -1,0 +1,181 @@
+"""The built artifact, run as a user runs it: in an empty folder, by a Python with only Pillow."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import PIL
+import pytest
+
+from tests.kit.support import free_port, wait_until
+from tests.kit.systems import WINDOWS
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN_SECONDS = 120
+
+Run = Callable[..., "subprocess.CompletedProcess[Any]"]
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a new virtual environment that holds only Pillow."""
+    return environment_with_pillow(tmp_path_factory.mktemp("venv"))
+
+
+def environment_with_pillow(folder: Path) -> Path:
+    venv.create(folder, symlinks=not WINDOWS, with_pip=False)
+    (packages,) = folder.glob(
+        "Lib/site-packages" if WINDOWS else "lib/python*/site-packages"
+    )
+    here = Path(PIL.__file__).parent.parent
+    for name in ("PIL", "pillow.libs", "Pillow.libs"):
+        if (here / name).is_dir():
+            shutil.copytree(here / name, packages / name)
+    return folder / ("Scripts/python.exe" if WINDOWS else "bin/python")
+
+
+@pytest.fixture(scope="session")
+def pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("artifact") / "cardbeat.pyz"
+    command = [sys.executable, "build_zipapp.py", "--output", target]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    return target
+
+
+def copy_of_the_tree(folder: Path) -> Path:
+    """The folder, with what the artifact and the package are built from."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "cardbeat", folder / "cardbeat", ignore=ignored)
+    for name in ("build_zipapp.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def clean_environment(**variables: str) -> dict[str, str]:
+    """The variables of this process, without those of cardbeat, of Python, and of systemd."""
+    ours = (
+        "CARDBEAT_",
+        "PYTHON",
+        "NOTIFY_SOCKET",
+        "WATCHDOG_",
+        "STATE_DIRECTORY",
+    )
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(ours)
+    }
+    return kept | variables
+
+
+def ran(*command: Any, **options: Any) -> "subprocess.CompletedProcess[Any]":
+    """Runs a program in the clean environment to its end, and captures what it prints as text."""
+    options = {"env": clean_environment(), "timeout": RUN_SECONDS} | options
+    if "stdout" not in options:
+        options = {"capture_output": True, "text": True} | options
+    return subprocess.run(command, check=False, **options)
+
+
+def shell(commands: str, folder: Path, **variables: str) -> str:
+    """What commands of a shell print, of which none may fail."""
+    command = ("bash", "-euo", "pipefail", "-c", commands)
+    done = ran(*command, cwd=folder, env=clean_environment(**variables))
+    assert done.returncode == 0, (
+        f"{commands}\n{done.stdout[-500:]}{done.stderr}"
+    )
+    return str(done.stdout)
+
+
+@pytest.fixture
+def run(python: Path, pyz: Path, tmp_path: Path) -> Run:
+    """Runs a command of the artifact in the test's folder."""
+    return lambda *argv, **options: ran(
+        python, pyz, *argv, cwd=tmp_path, **options
+    )
+
+
+def is_refused(done: "subprocess.CompletedProcess[Any]") -> bool:
+    """Whether it ended as the program does where an operator must change something."""
+    return done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+class Running:
+    """A server process of the artifact."""
+
+    def __init__(self, process: Any, port: int, log: Path) -> None:
+        self.process = process
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = log
+
+    def serves(self) -> bool:
+        """Whether it is past its start; the port alone takes connections before."""
+        assert self.process.poll() is None, self.log.read_text()
+        return " serves http" in self.log.read_text()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """Its exit status after SIGTERM."""
+        self.process.terminate()
+        return int(self.process.wait(30))
+
+
+@contextlib.contextmanager
+def starter(
+    python: Path | str, pyz: Path, folder: Path, **variables: str
+) -> Iterator[Callable[..., Running]]:
+    """Starts the artifact in a folder with some options; what still runs at the end is ended."""
+    running: list[Running] = []
+
+    def start_one(
+        *options: str, port: int | None = None, **popen: Any
+    ) -> Running:
+        port = port or free_port()
+        log = folder / f"log-{len(running)}.txt"
+        command = [python, pyz, "--port", str(port), *options]
+        with log.open("wb") as sink:
+            popen = {
+                "stderr": sink,
+                "env": clean_environment(**variables),
+            } | popen
+            server = Running(
+                subprocess.Popen(command, cwd=folder, **popen), port, log
+            )
+        running.append(server)
+        if popen["stderr"] is sink:
+            wait_until(server.serves)
+        return server
+
+    try:
+        yield start_one
+    finally:
+        for server in running:
+            server.process.kill()
+            server.process.wait()
+
+
+@pytest.fixture
+def start(
+    python: Path, pyz: Path, tmp_path: Path
+) -> Iterator[Callable[..., Running]]:
+    """Starts the artifact in the test's folder, as often as it is called."""
+    with starter(python, pyz, tmp_path) as start_one:
+        yield start_one
+
+
+@pytest.fixture(scope="module")
+def server(
+    python: Path, pyz: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """One for all tests of a module, which leave it as it is."""
+    with starter(python, pyz, tmp_path_factory.mktemp("served")) as start_one:
+        yield start_one()

@@ -1,0 +1,216 @@
+"""The server on the simulated machine: it starts, answers, stops, crashes, and is started again."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cardbeat import service
+from cardbeat.errors import StartupError
+from cardbeat.web.message import Request
+from tests.kit.support import response_of
+from tests.model.threads import Event, Process, Thread
+
+if TYPE_CHECKING:
+    from tests.model.world import World
+
+CLIENT_SECONDS = 10.0
+"""After this a client gives up."""
+FINISH_SECONDS = 8.0
+"""What a server that stops gives those who have asked."""
+LONGEST_RESTART_SECONDS = 300.0
+"""Between two starts that fail: as supervisors do, each wait is twice as long as the one before, up to here."""
+BACKLOG = 128
+"""Requests that a suspended server may have waiting; the system takes no more connections for it."""
+REFUSED = 599
+"""In the place of a status: the connection was refused, so the request was certainly not taken."""
+
+Told = Callable[[int, dict[str, Any]], None]
+"""Called with the status and the JSON of an answer; status 0 where there was none."""
+
+
+class Front:
+    """What the service has for a listener, a loop and a server, whose `serve_forever` waits for the stop."""
+
+    url = "https://beats.example"
+    waker = None
+    router: Any = None
+    is_serving = False
+
+    def __init__(self, process: Process, changed: Callable[[], None]) -> None:
+        self.loop = self
+        self._requests = process.requests
+        self._changed = changed
+        self._stopped = Event()
+
+    def serve_forever(self) -> None:
+        self.is_serving = not self._stopped.is_set()
+        self._changed()
+        self._stopped.wait()
+        # As a server does, it lets those finish who have asked already.
+        ends_at = time.monotonic() + FINISH_SECONDS
+        while self._requests and time.monotonic() < ends_at:
+            time.sleep(0.05)
+
+    @staticmethod
+    def call_soon(call: Callable[..., None], *values: Any) -> None:
+        call(*values)
+
+    def shutdown(self) -> None:
+        self.close()
+        self._changed()
+        self._stopped.set()
+
+    def close(self) -> None:
+        self.is_serving = False
+
+    server_close = close
+
+
+class Server:
+    """The one of a world, and who restarts it."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._scheduler = world.scheduler
+        self._starts = 0
+        self._failed_starts = 0
+        """Since it last served."""
+        self._restart_seconds = (
+            0.5,
+            world.luck.choice((5.0, 4 * world.sweep_seconds)),
+        )
+        self.process: Process | None = None
+        self.front: Front | None = None
+        self.is_wanted = True
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.frozen is None
+
+    @property
+    def is_listening(self) -> bool:
+        return (
+            self.is_running
+            and self.front is not None
+            and self.front.is_serving
+        )
+
+    def start(self) -> None:
+        if self._scheduler.is_asleep:
+            self._start_again()
+            return
+        self._starts += 1
+        self.process = Process(f"server.{self._starts}")
+        Thread(self._run, "main").begin(self.process)
+
+    def stop(self) -> bool:
+        """Ask for an orderly stop; the supervisor starts it again when it has ended. Whether it listened."""
+        if self.process is None or not self.is_listening:
+            return False
+        Thread(self.process.stop, "signal").begin(self.process)
+        return True
+
+    def crash(self, is_power_cut: bool = False) -> bool:
+        """Whether it ran."""
+        process = self.process
+        if process is None:
+            return False
+        self.process = self.front = None
+        self._world.look()
+        self._scheduler.kill(process)
+        if is_power_cut:
+            self._world.disk.cut(process)
+        self._world.disk.close(process)
+        self._start_again()
+        return True
+
+    def _run(self) -> None:
+        process = self._scheduler.own_thread().process
+        self.front = Front(process, self._serves)
+        front: Any = self.front
+        try:
+            service.Service(
+                self._world.config, front, front, clock=self._scheduler.wall
+            ).run()
+        except StartupError as error:
+            self._failed_starts += 1
+            self._world.show(f"the server does not start: {error}")
+        self._scheduler.after(0, self._ended, process)
+
+    def _serves(self) -> None:
+        """It has begun to serve, or ceased to."""
+        self._failed_starts = 0
+        self._world.look()
+
+    def _ended(self, process: Process) -> None:
+        if process is self.process:
+            self.crash()
+
+    def _start_again(self) -> None:
+        if self.is_wanted:
+            seconds = self._world.luck.uniform(*self._restart_seconds)
+            longest = max(seconds, LONGEST_RESTART_SECONDS)
+            self._scheduler.after(
+                min(seconds * 2**self._failed_starts, longest), self.start
+            )
+
+    def ask(  # noqa: PLR0917
+        self,
+        method: str,
+        path: str,
+        told: Told,
+        late: Told,
+        body: object = None,
+        key: str = "",
+    ) -> None:
+        """Send a request. `told` has the answer or, after `CLIENT_SECONDS`, none; `late` one that came after that, or
+        none where there will be none."""
+        process = self.process
+        front = self.front
+        is_full = (
+            not self.is_running
+            and process is not None
+            and len(process.requests) >= BACKLOG
+        )
+        if process is None or front is None or not front.is_serving or is_full:
+            self._scheduler.after(0.01, told, REFUSED, {})
+            return
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        if body is not None:
+            headers["content-type"] = "application/json"
+        sent = b"" if body is None else json.dumps(body).encode()
+        request = Request(method, path, path, "", headers, sent)
+        exchange = _Exchange(told, late)
+        process.requests[exchange] = exchange.lost
+        self._scheduler.after(CLIENT_SECONDS, exchange.give_up)
+
+        def answer() -> None:
+            response = response_of(front.router, request)
+            del process.requests[exchange]
+            # By the network, so outside the server's threads.
+            told = json.loads(response.body) if response.body else {}
+            self._scheduler.after(0, exchange.tell, response.status, told)
+
+        Thread(answer, "request").begin(process)
+
+
+class _Exchange:
+    """One request: its client is told once, of an answer or that it gives up; what comes later is told apart."""
+
+    def __init__(self, told: Told, late: Told) -> None:
+        self._told: Told | None = told
+        self._late = late
+
+    def tell(self, status: int, answer: dict[str, Any]) -> None:
+        told = self._told or self._late
+        self._told = None
+        told(status, answer)
+
+    def give_up(self) -> None:
+        if self._told:
+            self.tell(0, {})
+
+    def lost(self) -> None:
+        self.give_up()
+        self._late(0, {})

@@ -1,0 +1,455 @@
+"""The command `cards`: what it draws, skips, tags, removes and refuses."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from cardbeat.cards.drawing.render import Renderer
+from cardbeat.cards.request import Card
+from cardbeat.host.system import UNSHAPED
+from cardbeat.site import workers
+from cardbeat.site.workers import FEW, draw
+from cardbeat.typeset.faces.fonts import Fonts
+from tests.kit.artifact import ROOT, clean_environment
+from tests.kit.support import wait_until
+from tests.kit.systems import LINKS, PIPES, STOPS, WINDOWS
+
+PAGE = "<!doctype html>\n<html><head>\n<title>{} | My site</title>\n</head><body></body></html>\n"
+OWN_IMAGE = "<meta property=og:image content={}><title>A"
+REDIRECT = "<meta http-equiv=refresh content='0; url=/'>"
+OUT = ("site", "--output", "out")
+TAG = (
+    "site",
+    "--output",
+    "site/cards",
+    "--write-tags",
+    "--base-url",
+    "https://x.example",
+)
+
+
+@pytest.fixture
+def cards(run):
+    """Runs `cards`; its summary with numbers of what was done, the status and the lines on stderr."""
+
+    def run_command(*argv):
+        ran = run("cards", *argv, "--json")
+        told = json.loads(ran.out or "{}")
+        for kind in ("drawn", "unchanged", "tagged", "failed"):
+            told[kind] = len(told[kind])
+        return told | {"status": ran.status, "stderr": ran.err.splitlines()}
+
+    return run_command
+
+
+@pytest.fixture(autouse=True)
+def _inside(run):
+    """Commands and tests are in a folder of the test."""
+
+
+def write(folder="site", **pages):
+    """Pages by their names, with their titles or whole; __ stands for a slash."""
+    for name, text in pages.items():
+        path = Path(folder, name.replace("__", "/") + ".html")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((text if "<" in text else PAGE.format(text)).encode())
+
+
+def write_lines(*lines):
+    texts = [one if isinstance(one, str) else json.dumps(one) for one in lines]
+    Path("list.jsonl").write_text("\n".join(texts))
+
+
+def files(folder="out"):
+    paths = Path(folder).rglob("*")
+    return {
+        path.relative_to(folder).as_posix() for path in paths if path.is_file()
+    }
+
+
+def shows(file, **fields):
+    """Whether a file is the card of these fields. Its seal is no part of the picture."""
+    Path("one.png").write_bytes(Renderer(Fonts()).render(Card(**fields)).png)
+    with Image.open(file) as first, Image.open("one.png") as second:
+        return first.tobytes() == second.tobytes()
+
+
+def test_each_page_has_a_card_of_what_it_says(cards):
+    more = "<meta name=author content=Ada><meta name=description content=B>"
+    write(
+        index="Front",
+        c="C",
+        a__b__index=f"<html lang=ja><title>今日 | My site</title>{more}",
+    )
+    look = ("--template", "blog", "--theme", "light")
+    told = cards(*OUT, "--base-url", "https://blog.example:8000/x", *look)
+    assert (told["status"], told["stderr"], told["drawn"], told["failed"]) == (
+        0,
+        [],
+        3,
+        0,
+    )
+    assert files() == {"index.png", "a/b.png", "c.png"}
+    fields = {
+        "author": "Ada",
+        "domain": "blog.example",
+        "template": "blog",
+        "theme": "light",
+    }
+    assert shows(
+        "out/a/b.png", title="今日", description="B", lang="ja", **fields
+    )
+
+
+WRONG_LINES = [
+    ("{", "not a JSON object"),
+    ("[" * 50_000, "not a JSON object"),
+    ({"title": "A"}, "must end with .png"),
+    ({"title": 1, "output": "a.png"}, "title must be a text"),
+    ({"title": "A", "theme": "pink", "output": "c.png"}, "dark, light"),
+    ({"title": "A", "output": "../a.png"}, "inside the folder"),
+    ({"title": "A", "output": "./X/a.PNG"}, "line 1 too"),
+]
+
+
+def test_lines_give_cards_and_what_is_wrong_with_others_is_told(cards):
+    good = {
+        "title": "A",
+        "output": "x/a.png",
+        "template": "article",
+        "more": 1,
+    }
+    write_lines(good, *(line for line, _ in WRONG_LINES), "")
+    told = cards("list.jsonl", "--output", "out", "--theme", "light")
+    assert (told["status"], told["drawn"], told["failed"]) == (
+        1,
+        1,
+        len(WRONG_LINES),
+    )
+    for sentence, (_, words) in zip(told["stderr"], WRONG_LINES, strict=True):
+        assert words in sentence
+        assert len(sentence) < 300
+    assert files() == {"x/a.png"}
+    assert shows("out/x/a.png", title="A", template="article", theme="light")
+
+
+def test_a_second_run_draws_only_what_is_new_or_looks_otherwise(cards):
+    write(a="A", b="B", c="C", d="D")
+    assert cards(*OUT)["drawn"] == 4
+    before = Path("out/d.png").stat().st_mtime_ns
+    write(a="another")
+    Path("out/b.png").unlink()
+    told = cards(*OUT)
+    assert (told["drawn"], told["unchanged"]) == (2, 2)
+    assert Path("out/d.png").stat().st_mtime_ns == before
+    Path("out").rename("moved")
+    for look, drawn in (
+        ((), 0),
+        (("--theme", "light"), 4),
+        (("--accent", "#16a34a"), 4),
+    ):
+        argv = ("site", "--output", "moved", *look)
+        assert [cards(*argv)["drawn"] for _ in range(2)] == [drawn, 0]
+
+
+@PIPES
+def test_the_users_own_files_stay_and_pages_name_them(cards):
+    write(about="About", front="Front", pipe="Pipe", large="Large")
+    Path("site/cards").mkdir()
+    Image.new("RGB", (1200, 630)).save("site/cards/about.png")
+    Path("site/cards/large.png").write_bytes(bytes(2**20 + 1))
+    os.mkfifo("site/cards/pipe.png")
+    mine = [
+        Path(f"site/cards/{name}.png").read_bytes()
+        for name in ("about", "large")
+    ]
+    told = cards(*TAG)
+    assert [
+        told[name] for name in ("status", "drawn", "unchanged", "tagged")
+    ] == [0, 1, 3, 4]
+    assert told["replaced"] == ["about.png", "large.png", "pipe.png"]
+    assert [
+        Path(f"site/cards/{name}.png").read_bytes()
+        for name in ("about", "large")
+    ] == mine
+    assert Path("site/cards/pipe.png").is_fifo()
+
+
+def edit(page, old, new):
+    path = Path(f"site/{page}.html")
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_a_card_whose_page_is_gone_is_told_unless_a_page_names_it(cards):
+    """As after a page was renamed, lost its title, moved or was copied. No picture is removed."""
+    write(
+        moved="<title>M</title>",
+        untitled="<title>U",
+        gone__index="G",
+        **{"old é": "O"},
+    )
+    assert cards(*TAG)["tagged"] == 4
+    old = Path("site/old é.html").rename("site/new.html").read_text()
+    Path("site/gone/index.html").unlink()
+    Image.new("RGB", (1200, 630)).save("site/cards/own.png")
+    edit("untitled", "<title>", "")
+    edit("moved", "<title>", f"{REDIRECT}<title>")
+    write(
+        cdn=old.replace("x.example", "cdn.x"),
+        own=OWN_IMAGE.format("https://x.example/own.png"),
+    )
+    before = files("site/cards")
+    told = cards(*TAG)
+    assert [told[it] for it in ("status", "unused", "tagged")] == [
+        0,
+        ["gone.png"],
+        0,
+    ]
+    assert told["other_card"] == ["cdn.html", "new.html"]
+    assert before < files("site/cards")
+    Path("site/long.html").write_bytes(bytes(32 * 2**20 + 1))
+    assert cards(*TAG)["unused"] == [], (
+        "a run that failed in part does not know"
+    )
+
+
+def contents(folder):
+    paths = [path for path in Path(folder).rglob("*") if path.is_file()]
+    return {
+        path: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths
+    }
+
+
+TAG_LINE = re.compile(rb'\r?\n<meta (?:property="og:|name="twitter:)[^\r\n]*')
+
+
+def test_tags_are_written_once_and_name_each_card(cards):
+    page = PAGE.format("A &amp; B").replace("\n", "\r\n")
+    write(
+        index="Front",
+        **{"é #1__a": page},
+        no="<head></head>",
+        own=OWN_IMAGE.format("/own.png"),
+    )
+    Path("site/index.html").chmod(0o640)
+    before = contents("site")
+    argv = (
+        "site",
+        "--output",
+        "site/my cards",
+        *TAG[3:5],
+        "https://x.example/blog/",
+    )
+    told = cards(*argv)
+    counts = [
+        told[name] for name in ("status", "drawn", "tagged", "without_title")
+    ]
+    assert counts == [0, 3, 2, ["no.html"]]
+    url = "https://x.example/blog/my%20cards/%C3%A9%20%231/a.png"
+    tagged = Path("site/é #1/a.html").read_bytes().decode()
+    assert f'\r\n<meta property="og:image" content="{url}">\r\n' in tagged
+    for path, (html, _) in before.items():
+        assert TAG_LINE.sub(b"", path.read_bytes()) == html
+    assert WINDOWS or Path("site/index.html").stat().st_mode & 0o777 == 0o640
+    after = contents("site")
+    assert [cards(*argv)[name] for name in ("drawn", "tagged", "unused")] == [
+        0,
+        0,
+        [],
+    ]
+    assert contents("site") == after
+
+
+def test_a_page_without_a_place_for_tags_is_told_and_stays(cards):
+    page = b"<!-- \x1b$B\x1b(B --><head><meta charset=iso-2022-jp><title>A</title></head>"
+    write(b="B")
+    Path("site/a.html").write_bytes(page)
+    told = cards(*TAG)
+    assert (
+        told["status"],
+        told["drawn"],
+        told["tagged"],
+        len(told["stderr"]),
+    ) == (1, 2, 1, 1)
+    assert "has no place" in told["stderr"][0]
+    assert Path("site/a.html").read_bytes() == page
+
+
+def test_what_networks_will_not_see_is_told_and_no_failure(cards, run):
+    small = OWN_IMAGE.format("https://x.example/cards/small.png")
+    write(
+        empty_image=OWN_IMAGE.format("''"),
+        small=f"<meta name=twitter:card content=summary>{small}",
+        moved=REDIRECT + OWN_IMAGE.format("own.png"),
+    )
+    told = cards(*TAG)
+    assert (told["status"], told["relative_image"]) == (0, [])
+    assert (told["empty_image"], told["twitter_card"]) == (
+        ["empty_image.html"],
+        ["small.html"],
+    )
+    assert (
+        "empty_image: 1: empty_image.html"
+        in run("cards", *TAG).out.splitlines()
+    )
+
+
+@LINKS
+def test_links_hidden_files_and_the_folder_of_cards_are_not_read(cards):
+    write("elsewhere", secret="no")
+    write(a="A", **{".hidden__b": "no", ".c": "no", "cards__d": "no"})
+    Path("site/e.txt").write_text(PAGE)
+    Path("site/link").symlink_to("../elsewhere")
+    Path("site/link.html").symlink_to("../elsewhere/secret.html")
+    assert cards(*TAG[:3])["status"] == 0
+    assert files("site/cards") == {"a.png", "d.html"}
+
+
+@pytest.mark.parametrize("source", ["none", "empty", "empty.jsonl"])
+def test_a_source_without_pages_is_one_line_and_status_1_and_removes_nothing(
+    cards, source
+):
+    Path("empty").mkdir()
+    Path("empty.jsonl").write_text("\n")
+    write(a="A")
+    cards(*OUT)
+    told = cards(source, "--output", "out")
+    assert (told["status"], len(told["stderr"]), told["failed"]) == (1, 1, 1)
+    assert files() == {"a.png"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ("site", "--output"),
+        ("site --output out --theme pink", "dark, light"),
+        ("site --output .", "of their own"),
+        ("site --output site/c --write-tags", "--base-url"),
+        (
+            "site --output out --write-tags --base-url https://x.example",
+            "of their own",
+        ),
+        (
+            "list.jsonl --output out --write-tags --base-url https://x.example",
+            "folder",
+        ),
+        ("site --output list.jsonl/x", "can't write"),
+    ],
+)
+def test_wrong_options_are_one_line_and_status_2(run, argv, words):
+    write(a="A")
+    write_lines({"title": "A", "output": "a.png"})
+    assert words in run("cards", *argv.split()).refused()
+
+
+def test_a_page_that_cannot_be_read_is_told_and_the_others_are_drawn(cards):
+    write(a="A", c="<title>&#" + "9" * 5000 + ";</title>")
+    Path("site/long.html").write_bytes(bytes(32 * 2**20 + 1))
+    told = cards(*OUT)
+    assert (told["status"], told["drawn"]) == (1, 2)
+    (sentence,) = told["stderr"]
+    assert sentence.endswith("long.html: it is longer than 32 MiB")
+
+
+def test_what_can_not_be_shaped_here_is_told(cards, monkeypatch):
+    write(a="<title>ټول ډېر</title>", b="<title>fine</title>")
+    renderer = Renderer(Fonts(shaping=False))
+    monkeypatch.setattr(workers, "renderer_of", lambda _: renderer)
+    assert [cards(*OUT)["stderr"] for _ in range(2)] == [
+        [f"cardbeat: {UNSHAPED}"],
+        [],
+    ]
+
+
+CARDS = [Card(f"Page {number}") for number in range(FEW + 4)]
+
+
+def test_many_are_drawn_by_processes_as_few_are_here():
+    many = dict(draw(CARDS, None))
+    assert sorted(many) == list(range(FEW + 4))
+    assert [many[number] for number in range(FEW)] == [
+        it for _, it in draw(CARDS[:FEW], None)
+    ]
+
+
+@pytest.mark.parametrize("count", [1, FEW + 1])
+def test_a_card_that_cannot_be_drawn_costs_no_other_one(count):
+    found = dict(
+        draw([CARDS[0]._replace(template="none"), *CARDS[:count]], None)
+    )
+    assert [number for number, it in found.items() if isinstance(it, str)] == [
+        0
+    ]
+    assert len(found) == count + 1
+    assert re.fullmatch("drawing failed: .+", found[0])
+
+
+def group_is_gone(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def stopped(number):
+    """The status and the stderr of `cards` that got a signal when some cards were there."""
+    command = [sys.executable, "-m", "cardbeat", "cards", *OUT]
+    environment = clean_environment(PYTHONPATH=str(ROOT))
+    options = {
+        "stderr": subprocess.PIPE,
+        "text": True,
+        "start_new_session": True,
+    }
+    with subprocess.Popen(command, env=environment, **options) as process:
+        wait_until(lambda: len([*Path().glob("out/*.png")]) > 8)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=30)
+    wait_until(lambda: group_is_gone(process.pid))
+    return process.returncode, told
+
+
+@STOPS
+@pytest.mark.parametrize(
+    "number", [signal.Signals.SIGTERM, signal.Signals.SIGKILL]
+)
+def test_a_stop_ends_all_processes_and_leaves_whole_files(cards, number):
+    write(**{f"{n}__index": f"Page {n}" for n in range(120)})
+    status, told = stopped(number)
+    drawn = [name for name in files() if name.endswith(".png")]
+    if number == signal.SIGTERM:
+        assert (status, told.count("\n"), "SIGTERM" in told) == (2, 1, True)
+        assert {*drawn} == files()
+    for name in drawn:
+        with Image.open(f"out/{name}") as image:
+            image.load()
+    assert 8 < len(drawn) == cards(*OUT)["unchanged"] < 120
+
+
+def test_only_a_terminal_gets_a_bar_which_goes_away(cards, run, monkeypatch):
+    write(a="A", b="B")
+    assert cards(*OUT)["stderr"] == []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    shown = run("cards", "site", "--output", "again").err
+    assert f"[{'#' * 20}{' ' * 20}] 1 of 2\r" in shown
+    assert shown.endswith(" \r")
+
+
+@LINKS
+def test_a_link_at_the_name_of_a_temporary_file_leads_nowhere(
+    cards, monkeypatch
+):
+    write(a="A")
+    Path("victim.txt").write_text("mine")
+    Path("out").mkdir()
+    monkeypatch.setattr("os.urandom", bytes)
+    Path("out/.cardbeat-0000000000000000.tmp").symlink_to("../victim.txt")
+    assert cards(*OUT)["status"] == 1
+    assert Path("victim.txt").read_text() == "mine"

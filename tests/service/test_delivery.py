@@ -1,0 +1,140 @@
+"""Alerts from the whole application to real receivers."""
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.kit.receiver import Receiver, answer, hang
+from tests.kit.support import wait_until
+from tests.service.customer import Customer
+
+SENT = (
+    ("check.overdue", "late", 1, 0),
+    ("check.recovered", "late", 9, 8),
+    ("check.overdue", "failed", 0, 0),
+    ("check.recovered", "failed", 0, 10),
+)
+HIDDEN = {"webhook_url", "ping_url", "delivery", "api_key_id"}
+
+
+@pytest.fixture
+def described(customer):
+    schemas = customer.app.json("GET", "/openapi.json")["components"][
+        "schemas"
+    ]
+    return Draft202012Validator(
+        {**schemas["Delivery"], "components": {"schemas": schemas}}
+    )
+
+
+def test_outages_are_told_as_described_and_signed_for_any_verifier(
+    customer, described
+):
+    with Receiver() as receiver:
+        check = customer.check(receiver.url)
+        customer.goes_overdue()
+        wait_until(lambda: len(receiver.received) == 1)
+        for signal, seconds in (("", 8), ("/1", 9), ("/0", 10)):
+            customer.app.clock.advance(seconds)
+            customer.app("POST", f"/ping/{check['id']}{signal}")
+        wait_until(lambda: customer.states(check) == ["delivered"] * 4)
+    assert receiver.ids == [
+        alert["id"] for alert in reversed(customer.alerts(check))
+    ]
+    for received, wanted in zip(receiver.received, SENT, strict=True):
+        alert = customer.verified(received)
+        described.validate(alert)
+        data = alert["data"]
+        told = (
+            alert["type"],
+            data["reason"],
+            data["late_seconds"],
+            data["overdue_seconds"],
+        )
+        assert (told, data["check"].keys()) == (wanted, check.keys() - HIDDEN)
+
+
+def test_every_attempt_is_signed_anew_under_one_id_and_the_check_shows_how_it_goes(
+    customer,
+):
+    with Receiver(
+        answer(500), answer(302, "Location: /x\r\n"), answer()
+    ) as receiver:
+        check = customer.check(receiver.url)
+        assert customer.read(check)["delivery"] is None
+        customer.test_alert(check)
+        for attempt, seconds in ((1, 7), (2, 37)):
+            wait_until(
+                lambda: customer.alerts(check)[0]["attempts"] == attempt
+            )
+            assert customer.read(check)["delivery"] == "failing"
+            customer.app.clock.advance(seconds)
+            customer.app.service.delivery.wake()
+        wait_until(lambda: customer.states(check) == ["delivered"])
+    assert customer.read(check) == check | {"delivery": "ok"}
+    assert len(set(receiver.ids)) == 1
+    assert [customer.verified(it)["type"] for it in receiver.received] == [
+        "check.test"
+    ] * 3
+
+
+def test_a_receiver_that_holds_on_holds_up_no_other(customer):
+    with Receiver(hang, host="127.0.0.2") as bad, Receiver() as good:
+        held = [customer.check(bad.url) for _ in range(10)]
+        checks = [customer.check(good.url) for _ in range(10)]
+        customer.goes_overdue()
+        wait_until(
+            lambda: all(
+                customer.states(check) == ["delivered"] for check in checks
+            )
+        )
+        assert bad.connections == 1
+        assert all(customer.states(check) == ["pending"] for check in held)
+
+
+def test_without_the_flag_a_private_receiver_gets_nothing(app):
+    app.service.delivery.start()
+    customer = Customer(app)
+    with Receiver() as receiver:
+        check = customer.check(f"http://receiver.invalid:{receiver.port}/")
+        app.service.database.write(
+            lambda connection: connection.execute(
+                "UPDATE checks SET webhook_url = ?", (receiver.url,)
+            )
+        )
+        customer.test_alert(check)
+        wait_until(lambda: customer.alerts(check)[0]["attempts"] == 1)
+    shown = customer.alerts(check)[0]
+    assert (shown["state"], shown["last_status"]) == ("pending", None)
+    assert "private or reserved" in shown["last_error"]
+    assert receiver.connections == 0
+
+
+def test_while_the_secret_is_replaced_verifiers_with_either_one_accept(
+    customer,
+):
+    with Receiver() as receiver:
+        check = customer.check(receiver.url)
+        new = customer.app.json(
+            "POST", "/key/webhook-secret", key=customer.key
+        )["webhook_secret"]
+        customer.test_alert(check)
+        wait_until(lambda: customer.states(check) == ["delivered"])
+    before = customer.verified(receiver.received[0])
+    customer.secret = new
+    assert customer.verified(receiver.received[0]) == before
+
+
+def test_each_gets_its_form_at_its_url_signed_and_nothing_tells_the_url(
+    customer, caplog
+):
+    caplog.set_level(0)
+    path = "/workflows/6a/triggers/manual/paths/invoke?sig=A-secret-token"
+    with Receiver(answer(404)) as receiver:
+        check = customer.check(f"http://127.0.0.1:{receiver.port}{path}")
+        customer.test_alert(check)
+        wait_until(lambda: customer.alerts(check)[0]["last_status"] == 404)
+    (received,) = receiver.received
+    assert received.head == f"POST {path} HTTP/1.1"
+    assert customer.verified(received) == received.json
+    assert received.json.keys() == {"type", "attachments"}
+    assert "secret" not in f"{customer.alerts(check)} {caplog.text}"
