@@ -57,11 +57,7 @@ def load(path: Path) -> tuple[dict[str, Declared], dict[str, str]]:
         try:
             check, was = _declared({**defaults, **table})
         except Invalid as invalid:
-            told = (
-                " ".join(wrong["error"] for wrong in invalid.fields)
-                or invalid.sentence
-            )
-            raise StartupError(f"{where}: {told}") from None
+            raise StartupError(f"{where}: {sentences_of(invalid)}") from None
         name = check["name"]
         for one in filter(None, (name, was)):
             if one in names:
@@ -88,6 +84,12 @@ def _declared(table: Declared) -> tuple[Declared, str]:
         field: value for field, value in settings.items() if field in values
     }
     return check, was.strip() if "was" in table else ""
+
+
+def sentences_of(invalid: Invalid) -> str:
+    """What is wrong with each field."""
+    told = [wrong["error"] for wrong in invalid.fields]
+    return " ".join(told) or invalid.sentence
 
 
 def plain(field: str, value: Any) -> Any:

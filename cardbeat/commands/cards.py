@@ -28,10 +28,11 @@ from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host.output import complain, show_progress
 from cardbeat.host.surroundings import require_pillow
 from cardbeat.host.system import UNSHAPED, stop_signals_noted
+from cardbeat.site.head import warnings_of
+from cardbeat.site.source import Source, read_folder, read_lines, write_tags
 
 if TYPE_CHECKING:
     from cardbeat.site.folder import Folder
-    from cardbeat.site.source import Source
 
 NAMED: Final = 5
 """So many pages or cards of a kind are printed without `--json`."""
@@ -96,55 +97,49 @@ def run(given: Namespace) -> int:
     usual = {"template": given.template, "theme": given.theme, "domain": host}
     with refusals_as_startup_errors():
         card_from({"title": "any", **usual})
-    if given.write_tags and not (given.site and not given.source.is_file()):
+    is_site = given.source.is_dir()
+    if given.write_tags and not (given.site and is_site):
         needs = "needs --base-url, the site's URL, and as SOURCE a folder of built HTML"
         raise StartupError(f"--write-tags {needs}")
     require_pillow()
     told: Summary = {kind: [] for kind in KINDS}
     stopped = "the cards drawn so far are kept, run it again for the others"
     with stop_signals_noted(stopped, at_once=True):
-        source = _read(given, usual)
+        read = _read_site if is_site else _read_list
+        source = read(given, usual)
         try:
             _do(given, source, told)
         except OSError as error:
             raise StartupError(
                 f"can't write to {given.output}: {error.strerror}"
             ) from None
-    counts = {
-        kind: f"{len(found)}: {', '.join(found[:NAMED])}"
-        for kind, found in told.items()
-    }
-    tell(
-        given,
-        told,
-        {kind: counts[kind] for kind, found in told.items() if found},
-    )
+    shown: dict[str, str] = {}
+    for kind, found in told.items():
+        if found:
+            shown[kind] = f"{len(found)}: {', '.join(found[:NAMED])}"
+    tell(given, told, shown)
     return 1 if told["failed"] else 0
 
 
-def _read(given: Namespace, usual: dict[str, str]) -> "Source":
-    from cardbeat.site.source import Source, read_folder, read_lines  # noqa: PLC0415
+def _read_list(given: Namespace, usual: dict[str, str]) -> Source:
+    try:
+        with given.source.open("rb") as file:
+            return read_lines(file, usual)
+    except OSError as error:
+        problem = f"can't read {given.source}: {error.strerror}"
+        return Source(problems=[problem])
 
-    if not given.source.is_dir():
-        try:
-            with given.source.open("rb") as file:
-                return read_lines(file, usual)
-        except OSError as error:
-            return Source(
-                problems=[f"can't read {given.source}: {error.strerror}"]
-            )
-    folder = _real(given.source)
-    output = _real(given.output)
-    is_elsewhere = given.write_tags and not output.is_relative_to(folder)
-    if folder.is_relative_to(output) or is_elsewhere:
+
+def _read_site(given: Namespace, usual: dict[str, str]) -> Source:
+    # Not `resolve`, which up to Python 3.12 raises `RuntimeError` for a link that leads to itself.
+    given.source = Path(os.path.realpath(given.source))
+    given.output = Path(os.path.realpath(given.output))
+    is_inside = given.output.is_relative_to(given.source)
+    holds_site = given.source.is_relative_to(given.output)
+    if holds_site or (given.write_tags and not is_inside):
         needs = f"the cards need a folder of their own, such as {given.source / 'cards'}"
         raise StartupError(needs)
-    return read_folder(folder, output, usual)
-
-
-def _real(path: Path) -> Path:
-    # Not `resolve`, which up to Python 3.12 raises `RuntimeError` for a link that leads to itself.
-    return Path(os.path.realpath(path))
+    return read_folder(given.source, given.output, usual)
 
 
 def _fail(told: Summary, sentence: str) -> None:
@@ -153,7 +148,7 @@ def _fail(told: Summary, sentence: str) -> None:
     told["failed"].append(sentence)
 
 
-def _do(given: Namespace, source: "Source", told: Summary) -> None:
+def _do(given: Namespace, source: Source, told: Summary) -> None:
     """Draw, write tags and check. Raises `OSError` for a folder that can't be used."""
     from cardbeat.site.folder import Folder  # noqa: PLC0415 - importing it needs Pillow
 
@@ -164,7 +159,7 @@ def _do(given: Namespace, source: "Source", told: Summary) -> None:
     told["without_title"] = source.untitled
     folder = Folder(given.output, given.accent)
     there = _draw(source, folder, told)
-    inside = _inside(_real(given.output), _real(given.source))
+    inside = _inside(given.output, given.source)
     if given.write_tags:
         _write_tags(given, source, there, inside, told)
     named = _check(given, source, inside, told)
@@ -173,7 +168,7 @@ def _do(given: Namespace, source: "Source", told: Summary) -> None:
         told["unused"] = sorted({*folder.unused(source.cards)} - named)
 
 
-def _draw(source: "Source", folder: "Folder", told: Summary) -> list[str]:
+def _draw(source: Source, folder: "Folder", told: Summary) -> list[str]:
     """Draw the cards that are not there yet. Returns the places of those that are then."""
     from cardbeat.site.workers import draw  # noqa: PLC0415
 
@@ -181,9 +176,9 @@ def _draw(source: "Source", folder: "Folder", told: Summary) -> list[str]:
     new: list[str] = []
     for output, card in cards.items():
         try:
-            (told["unchanged"] if folder.has(output, card) else new).append(
-                output
-            )
+            there = folder.has(output, card)
+            kind = told["unchanged"] if there else new
+            kind.append(output)
         except OSError as error:
             _fail(told, f"can't write {output}: {error.strerror}")
     unshaped = 0
@@ -207,24 +202,21 @@ def _draw(source: "Source", folder: "Folder", told: Summary) -> list[str]:
 
 def _write_tags(
     given: Namespace,
-    source: "Source",
+    source: Source,
     there: Iterable[str],
     inside: str,
     told: Summary,
 ) -> None:
     """Name the cards that are there in pages without an image."""
-    from cardbeat.site.source import write_tags  # noqa: PLC0415
-
     for output in there:
         path = source.page_of[output]
         if source.pages[path].image:
-            continue
-        page = _real(given.source) / path
+            continue  # it has one of its own
+        page = given.source / path
         url = given.site + quote(inside + output, errors="surrogateescape")
+        title = source.cards[output].title
         try:
-            source.pages[path] = write_tags(
-                page, url, source.cards[output].title
-            )
+            source.pages[path] = write_tags(page, url, title)
             told["tagged"].append(path)
         except OSError as error:
             _fail(told, f"can't write tags into {page}: {error.strerror}")
@@ -232,20 +224,16 @@ def _write_tags(
 
 def _inside(folder: Path, site: Path) -> str:
     """The path of the cards' folder in the site, between slashes."""
-    inside = (
-        folder.relative_to(site)
-        if folder.is_relative_to(site)
-        else Path(folder.name)
-    )
+    inside = Path(folder.name)
+    if folder.is_relative_to(site):
+        inside = folder.relative_to(site)
     return f"/{inside.as_posix()}/"
 
 
 def _check(
-    given: Namespace, source: "Source", inside: str, told: Summary
+    given: Namespace, source: Source, inside: str, told: Summary
 ) -> set[str]:
     """Note what networks will not see of the pages. Returns the places of cards they name."""
-    from cardbeat.site.head import warnings_of  # noqa: PLC0415
-
     own = {path: output for output, path in source.page_of.items()}
     named: set[str] = set()
     for path, page in sorted(source.pages.items()):

@@ -48,29 +48,17 @@ def parser() -> Parser:
     made = Parser(prog="cardbeat checks", description=about, epilog=_NOTE)
     add = actions(made, URL)
     add("list", "show all checks", _list)
-    apply = add(
-        "apply", "make the checks what a TOML FILE has", _apply, "file"
-    )
-    apply.add_argument(
-        "--prune", action="store_true", help="list the checks it does not name"
-    )
-    apply.add_argument(
-        "--yes", action="store_true", help="with --prune: delete them"
-    )
+    what = "make the checks what a TOML FILE has"
+    apply = add("apply", what, _apply, "file")
+    what = "list the checks it does not name"
+    apply.add_argument("--prune", action="store_true", help=what)
+    what = "with --prune: delete them"
+    apply.add_argument("--yes", action="store_true", help=what)
     add("ping", "ping a check", _ping, "name")
-    add(
-        "test",
-        "send a test alert, and wait for the receiver's answer",
-        _test,
-        "name",
-    )
-    add(
-        "snooze",
-        "send no alert for a TIME such as 2h30m; off ends it",
-        _snooze,
-        "name",
-        "time",
-    )
+    what = "send a test alert, and wait for the receiver's answer"
+    add("test", what, _test, "name")
+    what = "send no alert for a TIME such as 2h30m; off ends it"
+    add("snooze", what, _snooze, "name", "time")
     return made
 
 
@@ -87,11 +75,8 @@ def run(given: Namespace) -> int:
 
 def _list(api: Api, given: Namespace) -> int:
     checks = [_shown(check) for check in api.checks()]
-    tell(
-        given,
-        checks,
-        [{name: check.get(name) for name in COLUMNS} for check in checks],
-    )
+    rows = [{name: check.get(name) for name in COLUMNS} for check in checks]
+    tell(given, checks, rows)
     return 0
 
 
@@ -114,12 +99,14 @@ def _apply(api: Api, given: Namespace) -> int:
         )
     steps = apply.steps(api.checks(), checks, renamed, prune=given.prune)
     done: list[dict[str, str]] = []
+    status = 0
     try:
         for step in steps:
             deed, check, _ = step
             if deed == apply.DELETED and not given.yes:
                 deed = KEPT
                 more = f"last pinged {check.get('last_ping_at') or 'never'}"
+                status = LEFT
             else:
                 more = apply.perform(api, step)
             done.append({"done": deed, "name": check["name"], "more": more})
@@ -130,17 +117,13 @@ def _apply(api: Api, given: Namespace) -> int:
         ) from None
     finally:
         tell(given, done)
-    return LEFT if KEPT in [it["done"] for it in done] else 0
+    return status
 
 
 def _ping(api: Api, given: Namespace) -> int:
     check = _named(api, given.name)
-    tell(
-        given,
-        with_texts(
-            api.ask("GET", f"/ping/{quoted(check['id'])}"), "deadline_at"
-        ),
-    )
+    answer = api.ask("GET", f"/ping/{quoted(check['id'])}")
+    tell(given, with_texts(answer, "deadline_at"))
     return 0
 
 
@@ -157,13 +140,11 @@ def _test(api: Api, given: Namespace) -> int:
 
 
 def _newest_test(api: Api, check: CheckJson) -> dict[str, Any]:
-    found = list_in(api.ask("GET", path_of(check, "/alerts")), "alerts")
-    tests = [
-        it
-        for it in found
-        if with_texts(it, "type", "state")["type"] == "check.test"
-    ]
-    return with_texts(next(iter(tests), None))
+    newest = None
+    for alert in list_in(api.ask("GET", path_of(check, "/alerts")), "alerts"):
+        if with_texts(alert, "type", "state")["type"] == "check.test":
+            newest = newest or alert
+    return with_texts(newest)
 
 
 def _snooze(api: Api, given: Namespace) -> int:
@@ -173,11 +154,10 @@ def _snooze(api: Api, given: Namespace) -> int:
     if given.time == "off":
         answer = api.ask("DELETE", path)
     else:
+        # A bare number is seconds, as in the file.
+        duration = re.sub("^[0-9]+$", r"\g<0>s", given.time)
         with refusals_as_startup_errors():
-            # A bare number is seconds, as in the file.
-            seconds = seconds_of(
-                "TIME", re.sub("^[0-9]+$", r"\g<0>s", given.time)
-            )
+            seconds = seconds_of("TIME", duration)
         answer = api.ask("PUT", path, {"seconds": seconds})
     tell(given, _shown(with_texts(answer.get("check"), "deadline_at")))
     return 0

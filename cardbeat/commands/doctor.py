@@ -11,7 +11,7 @@ from typing import Final
 
 from cardbeat.clock import utc_text
 from cardbeat.commands.options import SERVE_OPTIONS, Parser, command, tell
-from cardbeat.commands.setup import config_of, mistakes
+from cardbeat.commands.serve import config_of, mistakes
 from cardbeat.config import Config
 from cardbeat.database import open_to_look
 from cardbeat.database.postgresql import schema
@@ -51,21 +51,16 @@ def run(given: Namespace) -> int:
             findings += examine(config)
         except StartupError as error:  # serving raises it too
             findings.append((PROBLEM, examine.__name__[1:], str(error)))
-    rows = [
-        {"level": level, "name": name, "found": told}
-        for level, name, told in findings
-    ]
+    names = ("level", "name", "found")
+    rows = [dict(zip(names, finding, strict=True)) for finding in findings]
     tell(given, rows)
-    return int(PROBLEM in [level for level, _, _ in findings])
+    return int(PROBLEM in [row["level"] for row in rows])
 
 
 def _python(_config: Config) -> Iterator[Finding]:
     # `__main__` refuses older versions.
-    yield (
-        OK,
-        "python",
-        f"{sys.version.split()[0]}, with SQLite {sqlite3.sqlite_version}",
-    )
+    version = sys.version.split()[0]
+    yield OK, "python", f"{version}, with SQLite {sqlite3.sqlite_version}"
 
 
 def _pillow(config: Config) -> Iterator[Finding]:
@@ -96,29 +91,22 @@ def _database(config: Config) -> Iterator[Finding]:
     if ownership.rights_of_strangers(config.data):
         found = f"others can write in the data folder {config.data}"
         yield WARNING, "folder", f"{found}; run: chmod go-w"
-    if config.database is not None:
-        yield from _server(config.database)
-        return
     path = config.data / FILE_NAME
-    if not os.path.lexists(path):
-        yield (
-            OK,
-            "database",
-            f"no database in {path.parent} yet, serving makes one",
-        )
-        return
-    with looking(path):
-        require_sound(path)
-    yield OK, "database", f"{path}, {path.stat().st_size / 1e6:.1f} MB, sound"
-
-
-def _server(url: str) -> Iterator[Finding]:
-    with open_to_look(url) as connection:
-        yield OK, "database", schema.description(connection)
-        for is_problem, sentence in schema.weaknesses(connection):
-            yield JUDGED[is_problem], "database", sentence
-        for is_problem, sentence in schema.clock_doubts(connection):
-            yield JUDGED[is_problem], "clock", sentence
+    if config.database is not None:
+        with open_to_look(config.database) as connection:
+            yield OK, "database", schema.description(connection)
+            for is_problem, sentence in schema.weaknesses(connection):
+                yield JUDGED[is_problem], "database", sentence
+            for is_problem, sentence in schema.clock_doubts(connection):
+                yield JUDGED[is_problem], "clock", sentence
+    elif os.path.lexists(path):
+        with looking(path):
+            require_sound(path)
+        size = path.stat().st_size / 1e6
+        yield OK, "database", f"{path}, {size:.1f} MB, sound"
+    else:
+        found = f"no database in {config.data} yet, serving makes one"
+        yield OK, "database", found
 
 
 def _setup(config: Config) -> Iterator[Finding]:
@@ -148,13 +136,12 @@ def _certificates(_config: Config) -> Iterator[Finding]:
 def _clock(config: Config) -> Iterator[Finding]:
     now = time.time()
     latest = last_moment_stored(config.data) if config.database is None else 0
+    found = f"{utc_text(now)} UTC"
     if now < latest - 60:
-        found = (
-            f"it says {utc_text(now)} UTC, which is before {utc_text(latest)}"
-        )
-        yield PROBLEM, "clock", f"{found}; set it, and keep it by NTP"
+        found += f", before {utc_text(latest)}; set it, and keep it by NTP"
+        yield PROBLEM, "clock", found
     else:
-        yield OK, "clock", f"{utc_text(now)} UTC"
+        yield OK, "clock", found
 
 
 EXAMINATIONS: Final = (

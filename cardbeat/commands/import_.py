@@ -1,17 +1,20 @@
 """The command `import`: takes over checks that Healthchecks lists, also while the server runs.
 
+1. Read the file, and the ids of all checks that are here.
+2. Note for each check of the file whether it is new, is here already, or can't be taken, and why.
+3. Create those that are new, if the key's tier allows so many.
+
 Each keeps its UUID as its id, so that only the host in the ping URLs of jobs changes.
 """
 
 import json
 import re
 from argparse import Namespace
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from cardbeat.client.apply import plain
-from cardbeat.commands.keys import no_such_key, opened
+from cardbeat.client.apply import plain, sentences_of
+from cardbeat.commands.keys import find_key, opened
 from cardbeat.commands.options import (
     DATA,
     TIERS,
@@ -20,13 +23,12 @@ from cardbeat.commands.options import (
     file_path,
     tell,
 )
-from cardbeat.database import Transaction
 from cardbeat.errors import Invalid, StartupError
 from cardbeat.files import content_of
 from cardbeat.heartbeat.alerts.target import refused_url
 from cardbeat.heartbeat.check import Settings, validated
+from cardbeat.heartbeat.checks import Checks
 from cardbeat.keys.key import CHECKS, Key, require_scope
-from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
 
 IMPORTED: Final = "imported"
@@ -64,69 +66,52 @@ def run(given: Namespace) -> int:
     rows: list[dict[str, Any]] = []
     new: dict[str, Settings] = {}
     with opened(given, tiers_from(given.tiers)) as (database, keys):
-        key = _key(keys, given.key)
+        key = find_key(keys, given.key)
+        require_scope(key, CHECKS)
         url = plain("webhook_url", given.webhook_url)
         with database.read() as connection:
-            owners = dict(
-                map(
-                    tuple,
-                    connection.execute("SELECT id, api_key_id FROM checks"),
-                )
-            )
+            found = connection.execute("SELECT id, api_key_id FROM checks")
+            owners = {row["id"]: row["api_key_id"] for row in found}
         for check in _read(given):
             done = IMPORTED
             why = ""
             check_id = _id_of(check)
             try:
                 settings = _settings(check, check_id, key, url)
-                if _is_here(check_id, key, owners):
-                    done = "here already"
-                else:
+                owner = owners.get(check_id)
+                if owner is None:
                     new[check_id] = settings
                     owners[check_id] = key.id
+                elif owner == key.id:
+                    done = "here already"
+                else:
+                    raise ValueError(
+                        f"its id is here already, in the key {owner}"
+                    )
             except ValueError as error:
                 done = LEFT_OUT
                 why = str(error)
             rows.append({"done": done, "name": check.get("name"), "why": why})
-        if new:
-            _require_room(key, [*owners.values()].count(key.id))
-        now = int(database.clock())
+        most = key.limits.max_checks
+        total = list(owners.values()).count(key.id)
+        if new and most is not None and total > most:
+            raise StartupError(
+                f"the key would have {total} checks, and its tier {key.tier} allows {most};"
+                " nothing was imported; see: keys tier"
+            )
+        checks = Checks(database, database.clock, wake=lambda: None)
         for check_id, settings in new.items():
-            database.create(partial(_insert, key, check_id, settings, now))
+            checks.create(key, settings, check_id)
     tell(given, rows)
     return int(LEFT_OUT in [row["done"] for row in rows])
 
 
-def _is_here(check_id: str, key: Key, owners: Mapping[str, str]) -> bool:
-    """Whether the key has the check. Raises `ValueError` if another one has it."""
-    owner = owners.get(check_id)
-    if owner not in (None, key.id):
-        raise ValueError(f"its id is here already, in the key {owner}")
-    return owner is not None
-
-
-def _require_room(key: Key, total: int) -> None:
-    most = key.limits.max_checks
-    if most is not None and total > most:
-        found = f"the key would have {total} checks, and its tier {key.tier} allows {most}"
-        raise StartupError(f"{found}; nothing was imported; see: keys tier")
-
-
-def _key(keys: Keys, key_id: str) -> Key:
-    for key in keys.all():
-        if key.id == key_id:
-            require_scope(key, CHECKS)
-            return key
-    raise no_such_key(key_id)
-
-
 def _read(given: Namespace) -> list[dict[str, Any]]:
     """The checks of the file. Raises `StartupError` for one that holds no list of them."""
+    content = content_of(given.file, MOST_BYTES)
     try:
-        content = json.loads(
-            content_of(given.file, MOST_BYTES).decode("utf-8-sig")
-        )
-        return [dict(check) for check in content["checks"]]
+        checks = json.loads(content.decode("utf-8-sig"))["checks"]
+        return [dict(check) for check in checks]
     except (ValueError, TypeError, KeyError, RecursionError):
         advice = "save what GET /api/v3/checks/ of Healthchecks answers"
         raise StartupError(
@@ -176,22 +161,4 @@ def _settings(
     try:
         return validated(fields, key.limits.min_period_seconds, allowed)
     except Invalid as invalid:
-        raise ValueError(
-            " ".join(one["error"] for one in invalid.fields)
-        ) from None
-
-
-def _insert(
-    key: Key,
-    check_id: str,
-    settings: Settings,
-    now: int,
-    transaction: Transaction,
-) -> None:
-    transaction.execute(
-        "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url,"
-        " clock_from, created_at, updated_at)"
-        " SELECT :id, id, :name, :period_seconds, :grace_seconds, :webhook_url, :now, :now, :now"
-        " FROM keys WHERE id = :key_id AND revoked_at IS NULL ON CONFLICT (id) DO NOTHING",
-        {**settings._asdict(), "id": check_id, "key_id": key.id, "now": now},
-    )
+        raise ValueError(sentences_of(invalid)) from None

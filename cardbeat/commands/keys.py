@@ -25,7 +25,7 @@ from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.tidy import removed_after
 from cardbeat.host.output import complain
 from cardbeat.host.system import keep_files_private
-from cardbeat.keys.key import IssuedKey
+from cardbeat.keys.key import IssuedKey, Key
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import CACHE_SECONDS, Keys
 from cardbeat.keys.tiers import tiers_from
@@ -47,12 +47,8 @@ def parser() -> Parser:
     create.add_argument(
         "--tier", metavar="NAME", default="free", help="its limits [free]"
     )
-    add(
-        "replace",
-        "give a lost key a new value; its read-only key ends",
-        _replace,
-        "id",
-    )
+    what = "give a lost key a new value; its read-only key ends"
+    add("replace", what, _replace, "id")
     add("revoke", "end a key; a server removes its checks", _revoke, "id")
     add("tier", "give a key the limits of another tier", _move, "id", "tier")
     return made
@@ -69,10 +65,8 @@ def run(given: Namespace) -> int:
         raise StartupError(
             f"there is no tier {given.tier!r}; the tiers are {known}"
         )
-    with opened(given, tiers, makes_one=given.act is _create) as (
-        database,
-        keys,
-    ):
+    makes_one = given.act is _create
+    with opened(given, tiers, makes_one=makes_one) as (database, keys):
         given.act(database, keys, given)
     return 0
 
@@ -89,41 +83,50 @@ def opened(
     path = given.data / FILE_NAME
     url = database_url()
     is_new = url is None and not os.path.lexists(path)
-    if url is not None and not makes_one:
+    if makes_one:
+        pass
+    elif url is None:
+        require_database(given.data)
+    else:
         with open_to_look(url) as connection:
             require_tables(connection)
-    elif not makes_one:
-        require_database(given.data)
-    with (
-        refusals_as_startup_errors(),
-        closing(
-            open_database(given.data, url, stores_cards=False)
-        ) as database,
-    ):
-        yield database, Keys(database, database.clock, tiers)
+    with refusals_as_startup_errors():
+        opening = open_database(given.data, url, stores_cards=False)
+        with closing(opening) as database:
+            yield database, Keys(database, database.clock, tiers)
     if is_new:
         complain(
             f"there was no database at {path.absolute()}, so a new one was made"
         )
 
 
+def find_key(keys: Keys, key_id: str) -> Key:
+    """The key with this id. Raises `StartupError` if there is none."""
+    for key in keys.all():
+        if key.id == key_id:
+            return key
+    raise StartupError(
+        f"there is no key with the id {key_id!r}; see: keys list"
+    )
+
+
 def _list(database: Database, keys: Keys, given: Namespace) -> None:
     checks = count_by_key(database)
     rows: list[dict[str, object]] = []
     for key in keys.all():
-        # Also where there is none: all rows have the same members.
-        row = {
-            "id": key.id,
-            "prefix": key.prefix,
-            "email": None,
-            **key.as_json(),
-        }
-        row["checks"] = checks.get(key.id, 0)
-        row["used_at"] = time_or_none(key.used_at)
-        row["removed_after"] = time_or_none(
-            removed_after(key, checks.get(key.id, 0))
+        count = checks.get(key.id, 0)
+        rows.append(
+            {
+                "id": key.id,
+                "prefix": key.prefix,
+                # Also where there is none: all rows have the same members.
+                "email": None,
+                **key.as_json(),
+                "checks": count,
+                "used_at": time_or_none(key.used_at),
+                "removed_after": time_or_none(removed_after(key, count)),
+            }
         )
-        rows.append(row)
     tell(given, rows)
 
 
@@ -133,51 +136,30 @@ def _create(_database: Database, keys: Keys, given: Namespace) -> None:
 
 
 def _replace(_database: Database, keys: Keys, given: Namespace) -> None:
-    key = next((key for key in keys.all() if key.id == given.id), None)
-    if key is None:
-        raise no_such_key(given.id)
-    _show(keys.rotate(key), given)
+    _show(keys.rotate(find_key(keys, given.id)), given)
     time.sleep(CACHE_SECONDS)
 
 
 def _show(issued: IssuedKey, given: Namespace) -> None:
-    secret = (
-        {"webhook_secret": issued.webhook_secret}
-        if issued.webhook_secret
-        else {}
-    )
-    tell(
-        given,
-        {
-            "key": issued.value,
-            **secret,
-            "id": issued.key.id,
-            **issued.key.as_json(),
-        },
-    )
+    shown = {"key": issued.value}
+    if issued.webhook_secret:
+        shown["webhook_secret"] = issued.webhook_secret
+    tell(given, {**shown, "id": issued.key.id, **issued.key.as_json()})
 
 
 def _revoke(_database: Database, keys: Keys, given: Namespace) -> None:
-    _changed(given, {"revoked": True}, there=keys.revoke(given.id))
+    find_key(keys, given.id)
+    keys.revoke(given.id)
+    _changed(given, {"revoked": True})
 
 
 def _move(_database: Database, keys: Keys, given: Namespace) -> None:
-    _changed(
-        given, {"tier": given.tier}, there=keys.set_tier(given.id, given.tier)
-    )
+    find_key(keys, given.id)
+    keys.set_tier(given.id, given.tier)
+    _changed(given, {"tier": given.tier})
 
 
-def _changed(
-    given: Namespace, shown: Mapping[str, object], *, there: bool
-) -> None:
-    if not there:
-        raise no_such_key(given.id)
+def _changed(given: Namespace, shown: Mapping[str, object]) -> None:
     # Each server caches a key for as long. Its checks are removed by a server.
     time.sleep(CACHE_SECONDS)
     tell(given, {"id": given.id, **shown, "counts": "now, on every server"})
-
-
-def no_such_key(key_id: str) -> StartupError:
-    return StartupError(
-        f"there is no key with the id {key_id!r}; see: keys list"
-    )

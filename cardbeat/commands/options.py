@@ -10,6 +10,7 @@ import os
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import tzinfo
 from functools import partial
 from pathlib import Path
@@ -30,43 +31,36 @@ class Option(NamedTuple):
     `help` ends with the default in brackets.
     """
 
-    flag: str
+    name: str
     metavar: str
     parse: Parse
     default: Any
     help: str
 
     @property
-    def name(self) -> str:
-        return self.flag[2:].replace("-", "_")
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
 
     @property
     def variable(self) -> str:
         return f"CARDBEAT_{self.name.upper()}"
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
+        how: dict[str, Any] = {"metavar": self.metavar, "type": self.parse}
         if not self.metavar:
-            parser.add_argument(
-                self.flag, action="store_const", const=True, help=self.help
-            )
-            return
-        action = "extend" if isinstance(self.default, list) else "store"
-        parser.add_argument(
-            self.flag,
-            action=action,
-            metavar=self.metavar,
-            type=self.parse,
-            help=self.help,
-        )
+            how = {"action": "store_const", "const": True}
+        elif isinstance(self.default, list):
+            how["action"] = "extend"
+        parser.add_argument(self.flag, help=self.help, **how)
 
     def without_flag(self) -> Any:
         """The value of the variable, else the default. Raises `StartupError`."""
-        text = os.environ.get(self.variable, "")
-        if not text and self.flag == "--data":
+        text = os.environ.get(self.variable, "").strip()
+        if not text and self.name == "data":
             # systemd sets it for StateDirectory=, which may name several folders.
             text = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
         # Kubernetes sets CARDBEAT_PORT=tcp://10.0.0.1:8080 for a Service named `cardbeat`.
-        if not text or (self.flag == "--port" and text.startswith("tcp://")):
+        if not text or (self.name == "port" and text.startswith("tcp://")):
             return self.default
         try:
             return self.parse(text)
@@ -152,7 +146,8 @@ def tell(given: argparse.Namespace, found: Any, shown: Any = None) -> None:
 
     A list of objects is printed as a table, and one object as lines `name: value`.
     """
-    shown = shown or found
+    if shown is None:
+        shown = found
     if given.json:
         say([json.dumps(found)])
     elif isinstance(shown, list):
@@ -169,23 +164,25 @@ def matching(pattern: str, must: str) -> Parse:
     """Takes texts that are as a pattern. Its message does not repeat one: it may be a secret."""
 
     def parse(text: str) -> str:
-        if not re.fullmatch(pattern, text):
+        if not re.fullmatch(pattern, text, re.ASCII):
             raise ArgumentTypeError(f"must be {must}")
         return text
 
     return parse
 
 
-def number(low: float, high: float, kind: type[float] = int) -> Parse:
-    """Takes decimal numbers. `kind` alone also takes signs, underscores and other digits."""
-    digits = "[0-9]{1,99}" if kind is int else r"[0-9]*\.?[0-9]+"
-    must = f"a number from {low} to {high}"
+def number(low: float, high: float) -> Parse:
+    """Takes decimal numbers: whole ones if `low` is one. Others have signs or underscores."""
 
     def parse(text: str) -> float:
-        value = kind(matching(digits, must)(text))
-        if not low <= value <= high:
-            raise ArgumentTypeError(f"must be {must}")
-        return value
+        if re.fullmatch("[0-9.]{1,99}", text):
+            with suppress(
+                ValueError
+            ):  # of 1.2.3, or of 0.5 where it must be whole
+                value = type(low)(text)
+                if low <= value <= high:
+                    return value
+        raise ArgumentTypeError(f"must be a number from {low} to {high}")
 
     return parse
 
@@ -226,13 +223,13 @@ def networks(text: str) -> list[Network]:
         raise ArgumentTypeError(must) from None
 
 
-_SERVER: Final = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[1-9][0-9]{0,4})?"
+_SERVER: Final = r"([\w.-]+|\[[\w:.]+\])(:\d{1,5})?"
 _HTTP_URL: Final = matching(
     rf"https?://{_SERVER}([/?#][!-~]*)?",
     "a URL such as https://example.com/, without a password",
 )
 _BASE_URL: Final = matching(
-    rf"https?://{_SERVER}(/[A-Za-z0-9._~:/-]*)?",
+    rf"https?://{_SERVER}(/[\w.~:/-]*)?",
     "a URL such as https://cards.example.com/path",
 )
 """Ping URLs begin with it and are copied into crontabs and shells, where others need quotes."""
@@ -244,66 +241,62 @@ _PROXY_URL: Final = matching(
 
 def base_url(text: str) -> str:
     """The text without its last slash: paths are appended to it."""
-    url: str = _BASE_URL(text)
-    return url.rstrip("/")
+    _BASE_URL(text)
+    return text.rstrip("/")
 
 
-_PART: Final = r"(?:%[0-9A-Fa-f]{2}|[^:/?#@%,\[\]\s])*"
-_HOST: Final = rf"(?:\[[^][/?#@\s]+\]|{_PART})(?::[0-9]*)?"
+_ESCAPE: Final = r"%[\da-fA-F]{2}"
+_PART: Final = rf"({_ESCAPE}|[^:/?#@%,\[\]\s])*"
+_HOST: Final = rf"(\[[^][/?#@\s]+\]|{_PART})(:\d*)?"
 _DATABASE_URL: Final = matching(
-    rf"postgres(ql)?://(?:{_PART}(?::{_PART})?@)?{_HOST}(?:,{_HOST})*"
-    r"(?:[/?](?:%[0-9A-Fa-f]{2}|[^#@%\s])*)?|",
+    rf"postgres(ql)?://({_PART}(:{_PART})?@)?{_HOST}(,{_HOST})*"
+    rf"([/?]({_ESCAPE}|[^#@%\s])*)?",
     "a URL such as postgresql://user:password@host/name, in whose password %40 stands for @",
 )
 """Strict: PostgreSQL's library takes parts of a badly written password for a host or a port, and
 shows them in its messages."""
 
-DATABASE_VARIABLE: Final = "CARDBEAT_DATABASE"
 KEY_VARIABLE: Final = "CARDBEAT_KEY"
-"""These have no flags: every user of the host can read a command line."""
+"""Like the database, the key has no flag: every user of the host can read a command line."""
+_DATABASE: Final = Option("database", "URL", _DATABASE_URL, None, "")
 
 
 def database_url() -> str | None:
     """PostgreSQL's URL; None for a file in the data folder. Raises `StartupError`."""
-    try:
-        return (
-            _DATABASE_URL(os.environ.get(DATABASE_VARIABLE, "").strip())
-            or None
-        )
-    except ArgumentTypeError as error:
-        raise StartupError(f"{DATABASE_VARIABLE}: {error}") from None
+    url: str | None = _DATABASE.without_flag()
+    return url
 
 
 _POSITIVE: Final = number(1, 1_000_000)
 _ADDRESS: Final = matching("[!-~]+", "an address or a host name")
-_SECONDS: Final = number(0.1, 3600, float)
+_SECONDS: Final = number(0.1, 3600)
 _OPEN: Final = matching("open|closed", "open or closed")
-_COLOUR: Final = matching("#[0-9A-Fa-f]{6}", "a colour such as '#2563eb'")
+_COLOUR: Final = matching(r"#[\da-fA-F]{6}", "a colour such as '#2563eb'")
 _USUAL: Final = Config()
 
 DATA: Final = Option(
-    "--data",
+    "data",
     "DIR",
     file_path,
     _USUAL.data,
     "folder of all data [./cardbeat-data]",
 )
 TIERS: Final = Option(
-    "--tiers",
+    "tiers",
     "FILE",
     file_path,
     None,
     "TOML file that defines tiers [free and unlimited]",
 )
 ACCENT: Final = Option(
-    "--accent",
+    "accent",
     "'#RRGGBB'",
     _COLOUR,
     None,
     "the cards' colour, in quotes [as designed]",
 )
 URL: Final = Option(
-    "--url",
+    "url",
     "URL",
     base_url,
     "http://127.0.0.1:8080",
@@ -312,14 +305,14 @@ URL: Final = Option(
 
 SERVE_OPTIONS: Final = (
     Option(
-        "--host",
+        "host",
         "ADDRESS",
         _ADDRESS,
         _USUAL.host,
         "address to listen on [127.0.0.1]",
     ),
     Option(
-        "--port",
+        "port",
         "N",
         number(0, 65535),
         _USUAL.port,
@@ -327,54 +320,54 @@ SERVE_OPTIONS: Final = (
     ),
     DATA,
     Option(
-        "--base-url",
+        "base_url",
         "URL",
         base_url,
         None,
         "where clients reach the server [http://HOST:PORT]",
     ),
     Option(
-        "--sweep-seconds", "N", _SECONDS, 60, "from one sweep to the next [60]"
+        "sweep_seconds", "N", _SECONDS, 60, "from one sweep to the next [60]"
     ),
     Option(
-        "--registration",
+        "registration",
         "open|closed",
         _OPEN,
         "open",
         "who may register [open]",
     ),
     Option(
-        "--register-per-minute",
+        "register_per_minute",
         "N",
         _POSITIVE,
         30,
         "keys issued for each client network [30]",
     ),
     TIERS,
-    Option("--store-mb", "N", _POSITIVE, 1024, "MiB of stored cards [1024]"),
+    Option("store_mb", "N", _POSITIVE, 1024, "MiB of stored cards [1024]"),
     Option(
-        "--allow-private-webhooks",
+        "allow_private_webhooks",
         "",
         yes_or_no,
         False,
         "let webhooks reach private addresses [off]",
     ),
     Option(
-        "--webhook-proxy",
+        "webhook_proxy",
         "URL",
         _PROXY_URL,
         None,
         "HTTP proxy for all alerts [none]",
     ),
     Option(
-        "--trusted-proxy",
+        "trusted_proxy",
         "NETWORK",
         networks,
         [],
         "whose X-Forwarded-For counts; repeatable [none]",
     ),
     Option(
-        "--report-to",
+        "report_to",
         "URL",
         _HTTP_URL,
         None,
@@ -382,14 +375,14 @@ SERVE_OPTIONS: Final = (
     ),
     ACCENT,
     Option(
-        "--time-zone",
+        "time_zone",
         "NAME",
         time_zone,
         None,
         "of times in alerts, such as Europe/Berlin [UTC]",
     ),
     Option(
-        "--quiet-health",
+        "quiet_health",
         "",
         yes_or_no,
         False,

@@ -55,7 +55,9 @@ class Checks:
         self._tests = HourlyLimit(monotonic)
         """Test alerts of each key. Each server counts its own, from zero after a start."""
 
-    def create(self, key: Key, settings: Settings) -> Check:
+    def create(
+        self, key: Key, settings: Settings, check_id: str | None = None
+    ) -> Check:
         """Store a new check, on time, and return it. Raises `Unavailable` while the disk is low.
 
         Raises `Refusal` 403 if the key has all checks that its tier allows, 401 if the key was
@@ -64,7 +66,7 @@ class Checks:
         # Hexadecimal digits: an id never starts with a dash and needs no quotes in a shell.
         values = {
             **settings._asdict(),
-            "id": secrets.token_hex(16),
+            "id": check_id or secrets.token_hex(16),
             "key_id": key.id,
         }
 
