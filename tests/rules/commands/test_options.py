@@ -7,7 +7,7 @@ import pytest
 from cardbeat import cli
 from cardbeat.commands import serve
 from cardbeat.commands.options import SERVE_OPTIONS
-from cardbeat.commands.setup import config_of
+from cardbeat.commands.serve import config_of
 from cardbeat.config import Config
 from cardbeat.errors import StartupError
 from tests.kit.documentation import DOCS

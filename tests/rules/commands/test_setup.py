@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.commands.setup import mistakes
+from cardbeat.commands.serve import mistakes
 from cardbeat.config import Config
 
 PUBLIC = [
