@@ -36,9 +36,11 @@ LEVEL = 2
 DENSEST = 6
 _MEMORY = 7
 """Less than zlib's default, 8, is faster to clear, and the file no longer."""
-_PART = 65_000
-"""Bytes that are compressed at a time: of more, zlib moves all that it remembers, again and again,
-which takes a fifth of the time."""
+_BAND_ROWS = 9
+"""Rows of the background that are compressed once, for all cards that leave them empty."""
+_PART_ROWS = 54
+"""Rows that are compressed at a time, of 65 KB together: of more, zlib moves all that it remembers,
+again and again, which takes a fifth of the time."""
 _RAW = -15
 """What `zlib` calls a stream without a beginning and an end."""
 _BEGINNING = b"\x78\x5e"
@@ -75,11 +77,12 @@ class Background(NamedTuple):
     """
     colours: list[Rgb]
     steps: int
+    bands: list[bytes]
+    """The same rows, `_BAND_ROWS` at a time."""
 
 
-@lru_cache(4)
 def empty_card(theme: Theme, mirrored: bool) -> Background:
-    """The background of a theme's cards. It is kept: don't change it."""
+    """The background of a theme's cards."""
     data = rows_of(read_bytes(f"light/{theme.light}.png"))
     rows = Image.frombytes("L", (WIDTH + 1, HEIGHT), data)
     if mirrored:
@@ -93,7 +96,7 @@ def empty_card(theme: Theme, mirrored: bool) -> Background:
         for step in range(256)
     ]
     tones = rows.point([part * SHADES for part in parts])
-    return Background(rows, tones, colours, theme.steps)
+    return Background(rows, tones, colours, theme.steps, [])
 
 
 def ramp_of(theme: Theme) -> list[Rgb]:
@@ -146,6 +149,19 @@ class Canvas:
         ).tobytes()
         return hex_of(self._background.colours[index])
 
+    def background(self) -> Background:
+        """What was painted, without emoji, as the background of other cards."""
+        rows = self._image.tobytes()
+        size = _BAND_ROWS * (WIDTH + 1)
+        return self._background._replace(
+            rows=self._image,
+            colours=self._colours,
+            bands=[
+                rows[start : start + size]
+                for start in range(0, len(rows), size)
+            ],
+        )
+
     def add_emoji(self, picture: Image.Image, x: int, y: int) -> None:
         """Add an "RGBA" picture, which `png` paints when it knows how many colours are left."""
         self._emoji.append((picture, x, y))
@@ -156,13 +172,15 @@ class Canvas:
         if self._emoji:
             self._paint_emoji()
         rows = self._image.tobytes()
-        picture = png_file(_flat(self._colours), rows)
+        bands = self._background.bands
+        picture = png_file(_flat(self._colours), rows, bands)
         for shade_count, emoji_count in _RUNGS:
             if len(picture) <= MAX_BYTES:
                 break
             table, colours = self._reduced(shade_count, emoji_count, inks_end)
             # The filter types of the rows are 0, which stands for itself.
-            picture = png_file(_flat(colours), rows.translate(table), DENSEST)
+            reduced = rows.translate(table)
+            picture = png_file(_flat(colours), reduced, bands, DENSEST)
         return picture
 
     def _reduced(
@@ -290,13 +308,18 @@ def _judged() -> dict[str, frozenset[str]]:
     return {name: frozenset(drawn) for name, drawn in found.items()}
 
 
-def png_file(palette: bytes, rows: bytes, level: int = LEVEL) -> bytes:
+def png_file(
+    palette: bytes,
+    rows: bytes,
+    background: Sequence[bytes] = (),
+    level: int = LEVEL,
+) -> bytes:
     """A card as a PNG with a palette, one byte a pixel. Each row begins with its filter type, 0."""
     header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 3, 0, 0, 0)
     picture = SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"PLTE", palette)
     return (
         picture
-        + _chunk(b"IDAT", _compressed(rows, level))
+        + _chunk(b"IDAT", _compressed(rows, background, level))
         + _chunk(b"IEND", b"")
     )
 
@@ -308,15 +331,35 @@ def rows_of(png: bytes) -> bytes:
     return zlib.decompress(png[start + 4 : start + 4 + length])
 
 
-def _compressed(data: bytes, level: int) -> bytes:
+def _compressed(data: bytes, background: Sequence[bytes], level: int) -> bytes:
+    """Data in parts, each compressed by itself: bands that are as in the background only once."""
     parts = [_BEGINNING]
-    for start in range(0, len(data), _PART):
-        packer = zlib.compressobj(level, wbits=_RAW, memLevel=_MEMORY)
-        parts += (
-            packer.compress(data[start : start + _PART]),
-            packer.flush(zlib.Z_SYNC_FLUSH),
-        )
+    start = 0
+    end = 0
+    for band in background:
+        is_empty = data.startswith(band, end)
+        if start < end and (
+            is_empty or end - start == _PART_ROWS * (WIDTH + 1)
+        ):
+            parts.append(_packed(data[start:end], level))
+            start = end
+        end += len(band)
+        if is_empty:
+            parts.append(_packed_band(band))
+            start = end
+    if start < len(data):
+        parts.append(_packed(data[start:], level))
     return b"".join((*parts, _END, struct.pack(">I", zlib.adler32(data))))
+
+
+def _packed(data: bytes, level: int) -> bytes:
+    packer = zlib.compressobj(level, wbits=_RAW, memLevel=_MEMORY)
+    return packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)
+
+
+@lru_cache(4 * HEIGHT // _BAND_ROWS)
+def _packed_band(band: bytes) -> bytes:
+    return _packed(band, DENSEST)
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

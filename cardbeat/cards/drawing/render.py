@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from PIL import Image, ImageDraw, __version__, features
 
 from cardbeat.cards.drawing.canvas import (
+    Background,
     Canvas,
     empty_card,
     needs_ink,
@@ -14,7 +15,7 @@ from cardbeat.cards.drawing.canvas import (
     outlined,
 )
 from cardbeat.cards.drawing.colours import Colour
-from cardbeat.cards.drawing.layout import Shape, Text
+from cardbeat.cards.drawing.layout import Layout, Shape, Text
 from cardbeat.cards.drawing.templates import lay_out
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
@@ -55,9 +56,7 @@ class Renderer:
 
     def render(self, card: Card) -> Drawing:
         layout = lay_out(self._fonts, card, self._accent)
-        canvas = Canvas(empty_card(layout.theme, layout.mirrored))
-        for shape in layout.shapes:
-            _paint_shape(canvas, shape)
+        canvas = Canvas(_background(layout._replace(texts=())))
         for text in layout.texts:
             _paint_text(canvas, text)
         texts = (
@@ -146,13 +145,21 @@ def _paint_emoji(
     canvas.add_emoji(emoji.picture, x, y)
 
 
+@lru_cache(4)
+def _background(layout: Layout) -> Background:
+    """What is under the texts of a layout. It is kept: don't change it."""
+    canvas = Canvas(empty_card(layout.theme, layout.mirrored))
+    for shape in layout.shapes:
+        _paint_shape(canvas, shape)
+    return canvas.background()
+
+
 def _paint_shape(canvas: Canvas, shape: Shape) -> None:
     coverage = _coverage(shape.width, shape.height, shape.radius, shape.points)
     over = shape.over or canvas.colour_at(shape.x, shape.y)
     canvas.paint(coverage, shape.x, shape.y, shape.colour, over)
 
 
-@lru_cache(8)
 def _coverage(
     width: int, height: int, radius: int, points: str
 ) -> Image.Image:
