@@ -9,7 +9,7 @@ from math import inf
 from typing import Final, TextIO
 
 from cardbeat.clock import Clock, utc_text
-from cardbeat.jobs.background import BackgroundThread
+from cardbeat.jobs import BackgroundThread
 
 BATCH_SECONDS: Final = 0.1
 """Time in which lines are gathered. One write for each line would cost more than a request."""

@@ -33,7 +33,7 @@ from cardbeat.host.system import (
     on_stop_signals,
     wake_on_signals,
 )
-from cardbeat.jobs.background import BackgroundThread, start_thread
+from cardbeat.jobs import BackgroundThread, start_thread
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys

@@ -14,8 +14,7 @@ from cardbeat.cards.store import Store, file_name
 from cardbeat.clock import Clock
 from cardbeat.errors import Refusal, TooMany, Unavailable
 from cardbeat.host.system import UNSHAPED
-from cardbeat.jobs.future import Future
-from cardbeat.jobs.workers import Workers
+from cardbeat.jobs import Future, Workers
 from cardbeat.keys.key import CARDS, Key
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys, hash_of

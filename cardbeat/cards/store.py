@@ -16,7 +16,7 @@ from cardbeat.cards.seal import StoredCard, unseal
 from cardbeat.host.disk import Reserve
 from cardbeat.host.staging import written_whole
 from cardbeat.host.system import READ_FLAGS, remove
-from cardbeat.jobs.background import BackgroundThread
+from cardbeat.jobs import BackgroundThread
 from cardbeat.web.message import Response
 
 log = logging.getLogger(__name__)

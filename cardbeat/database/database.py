@@ -22,9 +22,7 @@ from typing import Any, Protocol, TypeVar
 
 from cardbeat.errors import MaybeDone, Unavailable
 from cardbeat.host.disk import Reserve
-from cardbeat.jobs.background import has_ended, start_thread
-from cardbeat.jobs.fair_queue import FairQueue
-from cardbeat.jobs.future import Future
+from cardbeat.jobs import FairQueue, Future, has_ended, start_thread
 from cardbeat.log import Seldom
 
 log = logging.getLogger(__name__)

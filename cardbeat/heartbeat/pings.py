@@ -10,7 +10,7 @@ from cardbeat.heartbeat import outages
 from cardbeat.heartbeat.alerts import message, recording
 from cardbeat.heartbeat.alerts.recording import marks
 from cardbeat.heartbeat.outages import OVERDUE, RECOVERED, TURNED, Turned, note
-from cardbeat.jobs.future import Future
+from cardbeat.jobs import Future
 
 _HAS_KEY = "EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
 """The key of a check is not revoked."""

@@ -20,7 +20,7 @@ from cardbeat.errors import LeaseLost
 from cardbeat.heartbeat import outages
 from cardbeat.heartbeat.alerts import message, recording
 from cardbeat.heartbeat.outages import OVERDUE, TURNED, Turned, note
-from cardbeat.jobs.background import BackgroundThread
+from cardbeat.jobs import BackgroundThread
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from cardbeat.clock import Clock, wall_clock
 from cardbeat.database import Database, Transaction
 from cardbeat.heartbeat import outages
 from cardbeat.heartbeat.outages import DAY_SECONDS
-from cardbeat.jobs.background import BackgroundThread
+from cardbeat.jobs import BackgroundThread
 from cardbeat.keys.key import Key
 from cardbeat.keys.store import REVOKED
 

@@ -9,7 +9,7 @@ Theory of operation: the way of a request from the socket to its answer.
    closes connections whose time is up.
 3. A `ClientConnection` receives bytes. Its `reader.Reader` cuts requests out of them.
 4. `router.Router` finds the route. The handler of a route that is `in_loop` runs here: stored
-   cards, pings, pages. Every other request waits in `jobs.workers.Workers`, a queue that is fair
+   cards, pings, pages. Every other request waits in `jobs.Workers`, a queue that is fair
    by client, for one of 4 threads, which may block.
    A handler in the loop that finds it must wait returns the function that such a thread calls.
 5. A handler returns a `Response`. The thread hands it to the loop by `call_soon`, the only way into

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from cardbeat.errors import NotFound, Refusal
-from cardbeat.jobs.future import Future
+from cardbeat.jobs import Future
 from cardbeat.web.message import Request, Response, header_lines
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import StartupError
 from cardbeat.host.system import claim_port, clients_and_senders, drop_untaken
-from cardbeat.jobs.workers import Workers
+from cardbeat.jobs import Workers
 from cardbeat.log import Seldom
 from cardbeat.web.clients import Peer, client_address, network_of, peer_of
 from cardbeat.web.connection import HEAD, IDLE, NEW, ClientConnection

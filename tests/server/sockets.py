@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
-from cardbeat.jobs.future import Future
+from cardbeat.jobs import Future
 from cardbeat.web.loop import Loop
 from cardbeat.web.message import Response
 from cardbeat.web.router import Awaited, Route, Router

@@ -5,7 +5,7 @@ from collections import Counter, deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardbeat.jobs.fair_queue import FairQueue
+from cardbeat.jobs import FairQueue
 
 CLIENTS = st.sampled_from("abc")
 

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from cardbeat.jobs.future import Future
+from cardbeat.jobs import Future
 
 
 def test_a_callback_comes_once_whether_it_was_added_before_or_after():

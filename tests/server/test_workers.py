@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from cardbeat.jobs.workers import Workers
+from cardbeat.jobs import Workers
 from tests.kit.support import wait_until
 
 

@@ -29,7 +29,7 @@ from cardbeat.heartbeat.alerts.outbox import (
     Result,
 )
 from cardbeat.heartbeat.alerts.retries import verdict
-from cardbeat.jobs.background import has_ended, start_thread
+from cardbeat.jobs import has_ended, start_thread
 
 log = logging.getLogger(__name__)
 
