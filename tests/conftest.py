@@ -1,7 +1,6 @@
 """Fixtures for every kind of test."""
 
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ settings.load_profile("fixed")
 SLOW_FOLDERS = ("artifact", "data/crash", "model")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Without a path and without `-m`, pytest runs the quick suite."""
     config.addinivalue_line(
         "markers", "slow: a test that the quick suite leaves out"
@@ -39,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.markexpr = "not slow"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).as_posix()
         in_slow_folder = folder.startswith(SLOW_FOLDERS)
@@ -50,12 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
+def clock():
     return FakeClock()
 
 
 @pytest.fixture
-def usual_umask() -> Iterator[None]:
+def usual_umask():
     """That of most hosts, where what a program makes is for all to read unless it says otherwise."""
     previous = os.umask(0o022)
     yield
@@ -63,7 +62,7 @@ def usual_umask() -> Iterator[None]:
 
 
 @pytest.fixture
-def config(tmp_path: Path, database_url: str | None) -> Config:
+def config(tmp_path, database_url):
     return Config(
         data=tmp_path / "data",
         database=database_url,
@@ -74,9 +73,7 @@ def config(tmp_path: Path, database_url: str | None) -> Config:
 
 
 @pytest.fixture
-def app(
-    config: Config, clock: FakeClock, put_new_file: Callable[[Path], None]
-) -> Iterator[App]:
+def app(config, clock, put_new_file):
     put_new_file(config.data)
     service = service_of(config, clock)
     if service.database.fence is not None:

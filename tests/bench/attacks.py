@@ -14,7 +14,6 @@ is 1 if the first tree does not meet a demand. Half a minute for each situation 
 {situations}
 """
 
-import argparse
 import asyncio
 import contextlib
 import http.client
@@ -24,17 +23,14 @@ import multiprocessing
 import os
 import secrets
 import sys
-import threading
 import time
 from collections import Counter
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 from urllib.parse import quote
 
 from tests.bench.running import (
-    Server,
-    parser_of,
+    arguments_of,
     raise_descriptor_limit,
     serving,
     trees_of,
@@ -55,14 +51,6 @@ SLOW_TITLES = (
     "हिन्दी में एक लंबा शीर्षक",
     "简体 中文 标题 设计 可靠的 后台 任务",
 )
-LIMITS = {"ping": 0.1, "stored card": 0.1, "GET /checks": 0.5, "new card": 2.0}
-"""Seconds within which 95 of 100 answers must come, by what is asked."""
-EVERY_SECONDS = {
-    "ping": 0.02,
-    "stored card": 0.02,
-    "GET /checks": 0.1,
-    "new card": 1.0,
-}
 LEAST_ASKED = 0.5
 """A smaller share of the intended requests is a bad answer too: the victim waited all the time."""
 
@@ -85,114 +73,101 @@ class Scene(NamedTuple):
 # The attacks.
 
 
-async def nothing(scene: Scene) -> None:
+async def nothing(_scene):
     """no stranger is there"""
 
 
-async def connections(scene: Scene) -> None:
+async def connections(scene):
     """2,000 connections of one address, each idle after its request"""
-    await many(
-        2000, partial(send_slowly, scene.port, request("GET", "/healthz"), b"")
-    )
+    await many(2000, send_slowly, scene.port, request("GET /healthz"), b"")
 
 
-async def pipelining(scene: Scene) -> None:
+async def pipelining(scene):
     """100 connections send 16 KiB of requests at once, again and again"""
-    one = request("GET", "/x")
+    one = request("GET /x")
     count = 16 * 1024 // len(one)
-    await many(
-        100,
-        partial(ask_again, scene.port, lambda: one * count, together=count),
-    )
+    await many(100, ask_again, scene.port, lambda: one * count, count)
 
 
-async def tricklers(scene: Scene) -> None:
+async def tricklers(scene):
     """200 connections send a byte of a header or a body each half second"""
-    header = request("GET", "/healthz")
-    body = request("POST", "/register", body=bytes(1000))
+    head = request("GET /healthz")
+    body = request("POST /register", length=1000)
     await asyncio.gather(
-        many(100, partial(send_slowly, scene.port, b"", header)),
-        many(
-            100, partial(send_slowly, scene.port, body[:-1000], body[-1000:])
-        ),
+        many(100, send_slowly, scene.port, b"", head),
+        many(100, send_slowly, scene.port, body, bytes(1000)),
     )
 
 
-async def listing(scene: Scene) -> None:
+async def listing(scene):
     """64 connections of one key list its 100 checks as fast as they can"""
-    wanted = request("GET", "/checks?limit=1000", scene.checks_key)
-    await many(64, partial(ask_again, scene.port, lambda: wanted))
+    wanted = request("GET /checks?limit=1000", scene.checks_key)
+    await many(64, ask_again, scene.port, lambda: wanted)
 
 
-async def unknown_keys(scene: Scene) -> None:
+async def unknown_keys(scene):
     """64 connections send keys that do not exist as fast as they can"""
 
-    def wanted() -> bytes:
+    def wanted():
         key = f"sk_{secrets.token_urlsafe(24)}"
         if secrets.randbelow(2):
-            return request("GET", "/checks", key)
-        return request("GET", f"/og?title=Card&key={key}")
+            return request("GET /checks", key)
+        return request(f"GET /og?title=Card&key={key}")
 
-    await many(64, partial(ask_again, scene.port, wanted))
+    await many(64, ask_again, scene.port, wanted)
 
 
-async def new_cards(scene: Scene) -> None:
+async def new_cards(scene):
     """48 new cards at once, again and again, and 8 free keys that keep 512 waiting"""
-    pages = many(48, partial(draw_again, scene, scene.cards_keys[0]))
-    floods = [
-        many(64, partial(draw_again, scene, key)) for key in scene.cards_keys
-    ]
-    await asyncio.gather(pages, *floods)
+    floods = [many(48, draw_again, scene.port, scene.cards_keys[0])]
+    for key in scene.cards_keys:
+        floods.append(many(64, draw_again, scene.port, key))
+    await asyncio.gather(*floods)
 
 
-async def public_key(scene: Scene) -> None:
+async def public_key(scene):
     """16 connections keep the victim's public cards key at its limit"""
-    await many(16, partial(draw_again, scene, scene.public_key))
+    await many(16, draw_again, scene.port, scene.public_key)
 
 
-USUAL = (
-    nothing,
-    connections,
-    pipelining,
-    tricklers,
-    listing,
-    unknown_keys,
-    new_cards,
-    public_key,
-)
-SITUATIONS = {attack.__name__: attack for attack in USUAL}
+SITUATIONS = {
+    attack.__name__: attack
+    for attack in (
+        nothing,
+        connections,
+        pipelining,
+        tricklers,
+        listing,
+        unknown_keys,
+        new_cards,
+        public_key,
+    )
+}
 
 
 # What the strangers do, in a process of their own. `answers` counts what they get by status, and 0
 # for a connection that the server closed.
 
-answers: Counter[int] = Counter()
+answers = Counter()
 card_numbers = itertools.count()
 
 
-def run_strangers(
-    attack: Any, scene: Scene, seconds: float, found: Any
-) -> None:
+def run_strangers(name, scene, seconds, found):
     """Attack for so long; `found` gets the answers."""
     os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     raise_descriptor_limit()
     with contextlib.suppress(TimeoutError):
-        asyncio.run(asyncio.wait_for(last(attack(scene), seconds), seconds))
+        asyncio.run(asyncio.wait_for(SITUATIONS[name](scene), seconds))
     found.put(answers)
 
 
-async def last(attack: Any, seconds: float) -> None:
-    await attack
-    await asyncio.sleep(seconds)
-
-
-async def many(count: int, client: Any) -> None:
+async def many(count, client, *arguments):
     """So many clients, each of which comes back when its connection is closed."""
 
-    async def come_again() -> None:
+    async def come_again():
         while True:
             try:
-                await client()
+                await client(*arguments)
             except (OSError, EOFError):
                 answers[0] += 1
                 await asyncio.sleep(REFUSED_SECONDS)
@@ -200,18 +175,16 @@ async def many(count: int, client: Any) -> None:
     await asyncio.gather(*(come_again() for _ in range(count)))
 
 
-async def draw_again(scene: Scene, key: str) -> None:
-    def wanted() -> bytes:
+async def draw_again(port, key):
+    def wanted():
         number = next(card_numbers)
         title = quote(f"{SLOW_TITLES[number % len(SLOW_TITLES)]} {number}")
-        return request(
-            "GET", f"/og?title={title}&description={title}&key={key}"
-        )
+        return request(f"GET /og?title={title}&description={title}&key={key}")
 
-    await ask_again(scene.port, wanted)
+    await ask_again(port, wanted)
 
 
-async def ask_again(port: int, wanted: Any, *, together: int = 1) -> None:
+async def ask_again(port, wanted, together=1):
     """Ask over one connection until it is closed. `wanted` gives as many requests as `together`."""
     reader, writer = await asyncio.open_connection(STRANGER, port)
     with contextlib.closing(writer):
@@ -223,13 +196,13 @@ async def ask_again(port: int, wanted: Any, *, together: int = 1) -> None:
                 await asyncio.sleep(REFUSED_SECONDS)
 
 
-async def send_slowly(port: int, begun: bytes, rest: bytes) -> None:
+async def send_slowly(port, begun, rest):
     """Send what is begun at once and the rest byte by byte, and stay until the server closes."""
     reader, writer = await asyncio.open_connection(STRANGER, port)
     with contextlib.closing(writer):
         writer.write(begun)
-        for number in range(len(rest)):
-            writer.write(rest[number : number + 1])
+        for byte in rest:
+            writer.write(bytes([byte]))
             await writer.drain()
             await asyncio.sleep(TRICKLE_SECONDS)
             if reader.at_eof():
@@ -238,7 +211,7 @@ async def send_slowly(port: int, begun: bytes, rest: bytes) -> None:
         await reader.read()
 
 
-async def read_status(reader: asyncio.StreamReader) -> int:
+async def read_status(reader):
     """The status of the next answer, whose body is read too."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
@@ -248,174 +221,144 @@ async def read_status(reader: asyncio.StreamReader) -> int:
     return status
 
 
-def request(
-    method: str, target: str, key: str = "", body: bytes = b""
-) -> bytes:
-    lines = [f"{method} {target} HTTP/1.1", "Host: a"]
+def request(line, key="", length=0):
+    """Its head."""
+    lines = [f"{line} HTTP/1.1", "Host: a"]
     if key:
         lines.append(f"Authorization: Bearer {key}")
-    if body:
-        lines += [
-            "Content-Type: application/json",
-            f"Content-Length: {len(body)}",
-        ]
-    return "\r\n".join([*lines, "", ""]).encode() + body
+    if length:
+        lines.append("Content-Type: application/json")
+        lines.append(f"Content-Length: {length}")
+    return "\r\n".join([*lines, "", ""]).encode()
 
 
 # The victim.
 
 
-class Times(threading.Thread):
-    """Asks for a path again and again, and keeps how long each answer took."""
+class Demand(NamedTuple):
+    what: str
+    every_seconds: float
+    most_seconds: float
+    """Within which 95 of 100 answers must come."""
+    path: str
+    """With the names of a `Scene`'s fields, and `number` and `stored`, in braces."""
 
-    def __init__(self, scene: Scene, what: str, seconds: float) -> None:
-        super().__init__()
-        self.scene = scene
-        self.what = what
-        self.ends = time.monotonic() + seconds
-        self.wanted = seconds / EVERY_SECONDS[what]
-        self.times: list[float] = []
-        self.bad: Counter[int] = Counter()
-        """Other answers than 200, by status, and 0 for none."""
 
-    def run(self) -> None:
-        while time.monotonic() < self.ends:
-            began = time.monotonic()
-            status = self.status()
+STORED_CARD = "/og?title=Stored+{stored}&key={public_key}"
+DEMANDS = (
+    Demand("ping", 0.02, 0.1, "/ping/{own_check}"),
+    Demand("stored card", 0.02, 0.1, STORED_CARD),
+    Demand("GET /checks", 0.1, 0.5, "/checks"),
+    Demand("new card", 1, 2, "/og?title=New+{number}&key={public_key}"),
+)
+
+
+class Answers:
+    """Of the victim's requests: how long each took, and the statuses but 200, 0 for no answer."""
+
+    def __init__(self, demand):
+        self.demand = demand
+        self.times = []
+        self.bad = Counter()
+
+    def ask_for(self, scene, seconds):
+        ends = time.monotonic() + seconds
+        while (began := time.monotonic()) < ends:
+            number = len(self.times)
+            path = self.demand.path.format(
+                **scene._asdict(), number=number, stored=number % STORED
+            )
+            status = status_of(scene, path)
             took = time.monotonic() - began
             self.times.append(took)
             if status != 200:
                 self.bad[status] += 1
-            time.sleep(max(0, EVERY_SECONDS[self.what] - took))
+            time.sleep(max(0, self.demand.every_seconds - took))
 
-    def status(self) -> int:
-        number = len(self.times)
-        paths = {
-            "ping": f"/ping/{self.scene.own_check}",
-            "stored card": stored_card(self.scene.public_key, number % STORED),
-            "new card": f"/og?title=New+{number}&key={self.scene.public_key}",
-        }
-        path = paths.get(self.what) or self.what.removeprefix("GET ")
-        source = (VICTIM, 0)
-        connection = http.client.HTTPConnection(
-            STRANGER, self.scene.port, 10, source
+    def show(self, seconds):
+        """Whether the demand is met."""
+        times = sorted(self.times)
+        late = times[(len(times) - 1) * 95 // 100]
+        is_met = (
+            not self.bad
+            and late <= self.demand.most_seconds
+            and len(times) * self.demand.every_seconds >= seconds * LEAST_ASKED
         )
-        with (
-            contextlib.closing(connection),
-            contextlib.suppress(OSError, http.client.HTTPException),
-        ):
-            return exchange(
-                connection, "GET", path, key=self.scene.own_key
-            ).status
-        return 0
-
-    def percentile(self, part: float) -> float:
-        return sorted(self.times)[int((len(self.times) - 1) * part)]
-
-    def is_met(self) -> bool:
-        is_slow = self.percentile(0.95) > LIMITS[self.what]
-        return not (
-            self.bad or is_slow or len(self.times) < LEAST_ASKED * self.wanted
+        print(
+            f"{self.demand.what:14}{len(times):8,}"
+            f"{times[len(times) // 2] * 1000:10.1f}{late * 1000:10.1f}{times[-1] * 1000:10.1f}",
+            "met" if is_met else f"NOT MET, bad answers {dict(self.bad)}",
         )
+        return is_met
 
 
-def stored_card(key: str, number: int) -> str:
-    return f"/og?title=Stored+{number}&key={key}"
+def status_of(scene, path):
+    source = (VICTIM, 0)
+    connection = http.client.HTTPConnection(STRANGER, scene.port, 10, source)
+    with (
+        contextlib.closing(connection),
+        contextlib.suppress(OSError, http.client.HTTPException),
+    ):
+        return exchange(connection, "GET", path, key=scene.own_key).status
+    return 0
 
 
-# One situation on one tree.
-
-
-def measure(
-    attack: Any, tree: Path, seconds: float
-) -> tuple[list[Times], Counter[int]]:
-    """What the victim and the strangers were answered."""
-    with serving(tree=tree) as server:
-        time.sleep(LOADED_SECONDS)
-        scene = scene_of(server)
-        context = multiprocessing.get_context("spawn")
-        found = context.SimpleQueue()
-        strangers = context.Process(
-            target=run_strangers, args=(attack, scene, seconds, found)
-        )
-        strangers.start()
-        measured = [Times(scene, what, seconds) for what in LIMITS]
-        for times in measured:
-            times.start()
-        for times in measured:
-            times.join()
-        answered = found.get()
-        strangers.join()
-    return measured, answered
-
-
-def scene_of(server: Server) -> Scene:
+def scene_of(server):
     """Register, create the checks and draw what is stored."""
-    victims_key = cards_key(server)
+    public = cards_key(server)
     for number in range(STORED):
-        ask(server, "GET", stored_card(victims_key, number))
+        path = STORED_CARD.format(stored=number, public_key=public)
+        ask(server, "GET", path)
     own_key = checks_key(server)
     own_check = new_check(server, own_key)["id"]
     strangers_key = checks_key(server)
     for number in range(CHECKS):
-        new_check(
-            server, strangers_key, name=f"{'Nightly backup ' * 6}{number}"
-        )
+        name = f"{'Nightly backup ' * 6}{number}"
+        new_check(server, strangers_key, name=name)
     keys = [cards_key(server) for _ in range(8)]
-    return Scene(
-        server.port, strangers_key, keys, victims_key, own_key, own_check
-    )
+    return Scene(server.port, strangers_key, keys, public, own_key, own_check)
 
 
-def show(title: str, measured: list[Times], answered: Counter[int]) -> None:
-    print(f"\n{title}\n{'':14}   asked    p50 ms    p95 ms    max ms")
-    for times in measured:
-        parts = (0.5, 0.95, 1)
-        numbers = "".join(
-            f"{times.percentile(part) * 1000:10,.1f}" for part in parts
+def is_borne(name, side, tree, seconds):
+    """Whether the victim is served as it should be during an attack."""
+    context = multiprocessing.get_context("spawn")
+    found = context.SimpleQueue()
+    with serving(tree=tree) as server, ThreadPoolExecutor() as pool:
+        time.sleep(LOADED_SECONDS)
+        scene = scene_of(server)
+        strangers = context.Process(
+            target=run_strangers, args=(name, scene, seconds, found)
         )
-        judged = (
-            "met"
-            if times.is_met()
-            else f"NOT MET, bad answers {dict(times.bad)}"
-        )
-        print(f"{times.what:14}{len(times.times):8,}{numbers}  {judged}")
+        strangers.start()
+        measured = [Answers(demand) for demand in DEMANDS]
+        list(pool.map(lambda one: one.ask_for(scene, seconds), measured))
+        answered = found.get()
+        strangers.join()
+    print(f"\n{name}, {side}: {inspect.getdoc(SITUATIONS[name])}")
+    print(f"{'':14}   asked    p50 ms    p95 ms    max ms")
+    met = [one.show(seconds) for one in measured]
     print(f"strangers were answered: {dict(answered)}", flush=True)
+    return all(met)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main():
+    listed = ""
+    for name, attack in SITUATIONS.items():
+        listed += f"    {name:14}{inspect.getdoc(attack)}\n"
+    arguments = arguments_of(
+        __doc__.format(situations=listed),
+        "situations",
+        situations=[*SITUATIONS],
+        seconds=20.0,
+    )
     raise_descriptor_limit()
-    status = 0
-    for name in arguments.situations or SITUATIONS:
+    failed = 0
+    for name in arguments.situations:
         for side, tree in trees_of(arguments).items():
-            measured, answered = measure(
-                SITUATIONS[name], tree, arguments.seconds
-            )
-            show(f"{name}, {side}: {told(name)}", measured, answered)
-            if side == "now" and not all(times.is_met() for times in measured):
-                status = 1
-    return status
-
-
-def told(name: str) -> str:
-    return inspect.getdoc(SITUATIONS[name]) or ""
+            if not is_borne(name, side, tree, arguments.seconds):
+                failed |= side == "now"
+    return failed
 
 
 if __name__ == "__main__":
-    listed = "\n".join(f"    {name:14}{told(name)}" for name in SITUATIONS)
-    parser = parser_of(__doc__.format(situations=listed))
-    parser.add_argument(
-        "situations",
-        metavar="SITUATION",
-        nargs="*",
-        choices=[*SITUATIONS, []],
-        help="[all]",
-    )
-    parser.add_argument(
-        "--seconds",
-        metavar="N",
-        type=float,
-        default=20,
-        help="of an attack [20]",
-    )
-    sys.exit(main(parser.parse_args()))
+    sys.exit(main())

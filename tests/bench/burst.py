@@ -5,27 +5,16 @@
 Prints how long the sweep took, the rate of alerts at one receiver, and the pings' times beside it.
 """
 
-import argparse
 import tempfile
 import time
 from functools import partial
 from pathlib import Path
 
-from tests.bench.checks import (
-    Check,
-    count,
-    create_checks_key,
-    database,
-    insert,
-    pinging,
-    wait_long,
-)
+from tests.bench.checks import Check, count, database, fill, pinging, wait_long
 from tests.bench.receivers import address, receiving
 from tests.bench.running import (
-    Figures,
-    Server,
-    compare,
-    parser_of,
+    arguments_of,
+    compare_trees,
     percentiles_ms,
     serving,
 )
@@ -33,59 +22,46 @@ from tests.bench.running import (
 CHECKS = 10_000
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main():
+    arguments = arguments_of(__doc__, rounds=1)
     with receiving(hosts=1, hanging=0) as port:
-        compare(arguments, partial(measure, f"http://{address(0)}:{port}/"))
+        url = f"http://{address(0)}:{port}/"
+        compare_trees(arguments, partial(measure, url))
 
 
-def measure(url: str, tree: Path) -> Figures:
+def measure(url, tree):
+    now = int(time.time())
+    checks = [Check("pinged", 3600, None, now)]
+    for number in range(CHECKS):
+        checks.append(Check(f"check-{number}", 1, url, now - 3600))
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
-        create_checks_key(tree, data)
-        now = int(time.time())
-        insert(
-            data,
-            [
-                Check(f"check-{number}", 1, url, now - 3600)
-                for number in range(CHECKS)
-            ],
-        )
-        insert(data, [Check("pinged", 3600, None, now)])
-        with serving(
-            "--allow-private-webhooks", tree=tree, data=data
-        ) as server:
+        fill(tree, data, checks)
+        options = "--allow-private-webhooks"
+        with serving(options, tree=tree, data=data) as server:
             return watch(server)
 
 
-def watch(server: Server) -> Figures:
+def watch(server):
     with database(server.data) as connection:
-        wait_long(lambda: count(connection, "alerts") > 0)
-        began = time.monotonic()
+
+        def wait_for(number, rows):
+            wait_long(lambda: count(connection, rows) >= number)
+            return time.monotonic()
+
+        began = wait_for(1, "alerts")
         with pinging(server, "pinged") as pings:
-            wait_long(
-                lambda: (
-                    count(connection, "checks WHERE status = 'overdue'")
-                    == CHECKS
-                )
-            )
-            swept = time.monotonic() - began
-            wait_long(
-                lambda: (
-                    count(connection, "alerts WHERE state = 'delivered'")
-                    == CHECKS
-                )
-            )
-            seconds = time.monotonic() - began
-    return {
-        "sweep, s": swept,
-        "alerts a second": CHECKS / seconds,
+            swept = wait_for(CHECKS, "checks WHERE status = 'overdue'")
+            ended = wait_for(CHECKS, "alerts WHERE state = 'delivered'")
+    figures = {
+        "sweep, s": swept - began,
+        "alerts a second": CHECKS / (ended - began),
         "pings": len(pings),
-        **{
-            f"ping {name}": number
-            for name, number in percentiles_ms(pings).items()
-        },
     }
+    for name, number in percentiles_ms(pings).items():
+        figures[f"ping {name}"] = number
+    return figures
 
 
 if __name__ == "__main__":
-    main(parser_of(__doc__, rounds=1).parse_args())
+    main()

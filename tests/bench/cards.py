@@ -11,7 +11,6 @@ Ours, which keeps the labels it has drawn, gets a title and a description it has
 only the author, the tag and the domain stay.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -27,99 +26,86 @@ from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.painter import ALLOCATOR
 from cardbeat.cards.request import TEMPLATES, card_from
 from cardbeat.typeset.faces.fonts import Fonts
-from tests.bench.running import parser_of
+from tests.bench.running import arguments_of
 
 ROUNDS = 40
 TURNS = 3
-CONTENTS = json.loads(
-    Path(__file__).with_name("contents.json").read_text("utf-8")
-)
-CARD: dict[str, str] = CONTENTS["all fields"]
+CONTENTS = Path(__file__).with_name("contents.json").read_text("utf-8")
+CARD = json.loads(CONTENTS)["all fields"]
 FIGURES = ("median_ms", "cpu_ms", "kilobytes")
 Result = dict[str, Any]
 PEERS = Path(__file__).with_name("cards_peers.mjs")
 
 
-def main(arguments: argparse.Namespace) -> None:
-    ours: list[Result] = []
-    peers: list[Result] = []
+def main(folder):
+    ours = []
+    peers = []
     for _ in range(TURNS):
-        ours += map(_ours, TEMPLATES)
-        peers += _peers(arguments.folder) if arguments.folder else []
-    ours = _fastest(ours)
-    peers = _fastest(peers)
+        ours += map(drawn_here, TEMPLATES)
+        if folder:
+            lines = node(folder, str(ROUNDS), json.dumps(CARD)).splitlines()
+            peers += map(json.loads, lines)
+    ours = fastest(ours)
+    peers = fastest(peers)
     for result in (*ours, *peers):
-        figures = " ".join(f"{result[what]:10.1f} {what}" for what in FIGURES)
-        print(f"{result['name']:20} {figures}")
+        show(result["name"], {what: result[what] for what in FIGURES})
     for one, peer in product(ours, peers):
-        figures = ", ".join(
-            f"{one[what] / peer[what]:.2f} of {what}" for what in FIGURES
-        )
-        print(f"{one['name']} to {peer['name']}: {figures}")
+        ratios = {what: one[what] / peer[what] for what in FIGURES}
+        show(f"{one['name']} to {peer['name']}", ratios)
 
 
-def _fastest(results: list[Result]) -> list[Result]:
+def show(name, figures):
+    cells = [f"{number:10.2f} {what}" for what, number in figures.items()]
+    print(f"{name:42}", *cells)
+
+
+def fastest(results):
     """Of each name the result of its fastest turn."""
-    found: dict[str, Result] = {}
+    found = {}
     for result in sorted(results, key=itemgetter("median_ms")):
         found.setdefault(result["name"], result)
     return list(found.values())
 
 
-def _ours(template: str) -> Result:
+def drawn_here(template):
     renderer = Renderer(Fonts())
-    drawing = renderer.render(card_from({**CARD, "template": template}))
+    renderer.render(card_from({**CARD, "template": template}))
     times = []
-    begin_cpu = time.process_time()
+    began_cpu = time.process_time()
     for number in range(ROUNDS):
-        new = {
-            name: turned(CARD[name], number)
-            for name in ("title", "description")
-        }
-        card = card_from({**CARD, **new, "template": template})
-        start = time.perf_counter()
+        card = card_from({**other_card(number), "template": template})
+        began = time.perf_counter()
         drawing = renderer.render(card)
-        times.append((time.perf_counter() - start) * 1000)
+        times.append((time.perf_counter() - began) * 1000)
     return {
         "name": f"cardbeat {template}",
         "median_ms": statistics.median(times),
-        "cpu_ms": (time.process_time() - begin_cpu) * 1000 / ROUNDS,
+        "cpu_ms": (time.process_time() - began_cpu) * 1000 / ROUNDS,
         "kilobytes": len(drawing.png) / 1000,
     }
 
 
-def turned(text: str, number: int) -> str:
-    """The same words, another one first."""
-    words = text.split()
-    at = number % len(words)
-    return " ".join(words[at:] + words[:at])
+def other_card(number, word=""):
+    """The card with other words first in its title and its description, and one more at their ends."""
+    changed = dict(CARD)
+    for name in ("title", "description"):
+        words = CARD[name].split()
+        at = number % len(words)
+        changed[name] = " ".join([*words[at:], *words[:at], word]).rstrip()
+    return changed
 
 
-def _peers(folder: str) -> list[Result]:
-    command = [
-        "node",
-        str(PEERS),
-        str(Path(folder).resolve()),
-        str(ROUNDS),
-        json.dumps(CARD),
-    ]
-    run = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, timeout=300
-    )
-    return [json.loads(line) for line in run.stdout.splitlines()]
+def node(folder, *arguments, **options):
+    """What the peers' program prints, with what npm has installed in the folder."""
+    command = ["node", PEERS, Path(folder).resolve(), *arguments]
+    options |= {"stdout": subprocess.PIPE, "text": True}
+    return subprocess.run(command, check=True, timeout=600, **options).stdout
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__, trees=False)
-    parser.add_argument(
-        "folder",
-        metavar="FOLDER",
-        nargs="?",
-        help="where npm has installed the peers",
-    )
-    given = parser.parse_args()
+    given = arguments_of(__doc__, "folder", trees=0, folder=None)
     if not os.environ.keys() >= ALLOCATOR.keys():
         # The process that draws has these from its start.
         command = [sys.executable, "-m", "tests.bench.cards", *sys.argv[1:]]
         os.execve(sys.executable, command, os.environ | ALLOCATOR)
-    main(given)
+    main(given.folder)

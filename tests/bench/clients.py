@@ -21,25 +21,21 @@ LANGUAGES = (
 )
 
 
-def header_blocks(seed: int = 1) -> list[str]:
+def header_blocks(seed=1):
     """The header lines of `VARIANTS` clients of every kind, each block ending with CRLF."""
     chance = random.Random(seed)
     return [lines_of(kind, chance) for kind in KINDS for _ in range(VARIANTS)]
 
 
-def lines_of(kind: str, chance: random.Random) -> str:
-    def value(place: re.Match[str]) -> str:
+def lines_of(kind, chance):
+    def value(place):
         what, *numbers = place[1].split()
         if what == "int":
             return str(chance.randint(*map(int, numbers)))
         if what == "hex":
-            return "".join(
-                chance.choices("0123456789abcdef", k=int(numbers[0]))
-            )
+            return chance.randbytes(int(numbers[0])).hex()[: int(numbers[0])]
         if what == "address":
             return f"203.0.{chance.randrange(256)}.{chance.randrange(1, 255)}"
         return chance.choice(LANGUAGES)
 
-    return "".join(
-        f"{line}\r\n" for line in PLACE.sub(value, kind).splitlines()
-    )
+    return "\r\n".join([*PLACE.sub(value, kind).splitlines(), ""])

@@ -2,7 +2,6 @@
 
 import random
 import unicodedata
-from collections.abc import Callable
 from urllib.parse import quote_plus
 
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES
@@ -18,35 +17,30 @@ QUERY_BYTES = 8_000
 """About what a request line of 8 KiB leaves for the texts, percent-encoded."""
 
 
-def _between(first: int, end: int) -> str:
+def _between(first, end):
     return "".join(map(chr, range(first, end)))
 
 
-def _letters_of_subsets() -> list[str]:
+def _letters_of_subsets():
     """The characters of each font."""
     found = []
     for subset in read_catalogue():
         if not subset.is_emoji:
-            pairs = zip(
-                subset.boundaries[::2], subset.boundaries[1::2], strict=True
-            )
-            found.append("".join(_between(first, end) for first, end in pairs))
+            bounds = iter(subset.boundaries)
+            found.append("".join(map(_between, bounds, bounds)))
     return found
+
+
+def _all_of(kinds, tell):
+    """Every character of which this property is one of these."""
+    return [c for c in _between(0x30, 0x1FBFA) if tell(c) in kinds.split()]
 
 
 _SUBSETS = _letters_of_subsets()
 _EMOJI = read_text("fonts/emoji.txt").splitlines()
-_MARKS = [
-    c for c in _between(0x300, 0x1E900) if unicodedata.category(c)[0] == "M"
-]
-_DIGITS = [
-    c for c in _between(0x30, 0x1FBFA) if unicodedata.category(c) == "Nd"
-]
-_RTL = [
-    c
-    for c in _between(0x5D0, 0x700)
-    if unicodedata.bidirectional(c) in ("R", "AL")
-]
+_MARKS = _all_of("Mn Mc Me", unicodedata.category)
+_DIGITS = _all_of("Nd", unicodedata.category)
+_RTL = _all_of("R AL", unicodedata.bidirectional)
 _CONTROLS = "\u200d\u200c\u200b\u2060\u202e\u2066\u2069\u200f\ufe0e\ufe0f\u20e3\u034f\u00ad\u00a0"
 _TALL = ["ཧཱུྃ", "ནྡྷྲ", "ཧྐྵྨླྺྲྻཾ", "ครู้ป์", "نستعلیقؓؒ", "ញ៉ាំ", "क्ष्म्य्र्\u200dी", "స్త్ర్యై", "ﷺ"]
 
@@ -69,28 +63,28 @@ _ENDLESS = {
 ENDLESS = tuple(_ENDLESS)
 
 
-def endless(chance: Chance, kind: str, characters: int) -> str:
+def endless(chance, kind, characters):
     """One grapheme of Unicode of about so many characters."""
     first, others, between = _ENDLESS[kind]
     count = max(1, characters // (1 + len(between)))
     return first + between.join(chance.choices(others, k=count))
 
 
-def _of_any_subset(chance: Chance) -> str:
+def _of_any_subset(chance):
     """Every letter in another font."""
     return chance.choice(chance.choice(_SUBSETS))
 
 
-def _with_marks(chance: Chance) -> str:
+def _with_marks(chance):
     marks = chance.choices(_MARKS, k=chance.randrange(1, 40))
     return chance.choice("aйя漢กकקعк👍") + "".join(marks)
 
 
-def _joined_emoji(chance: Chance) -> str:
+def _joined_emoji(chance):
     return "\u200d".join(chance.choices(_EMOJI, k=chance.randrange(1, 9)))
 
 
-UNITS: tuple[Callable[[Chance], str], ...] = (
+UNITS = (
     _of_any_subset,
     _with_marks,
     _joined_emoji,
@@ -111,7 +105,7 @@ UNITS: tuple[Callable[[Chance], str], ...] = (
 )
 
 
-def hostile_text(chance: Chance, longest: int) -> str:
+def hostile_text(chance, longest):
     """One to three kinds of units mixed, some repeated, with many spaces, few or none."""
     kinds = chance.sample(UNITS, k=chance.choice((1, 1, 1, 2, 3)))
     spaces = chance.choice((0, 0, 0.03, 0.15, 0.5))
@@ -125,18 +119,17 @@ def hostile_text(chance: Chance, longest: int) -> str:
     return text
 
 
-def hostile_fields(chance: Chance) -> Fields:
+def hostile_fields(chance):
     """Any of the five texts, of which one may be as long as a URL can be."""
     longest = chance.choice((40, 150, 700, 4_000))
-    names = [
-        name for name in TEXTS if name == "title" or chance.random() < 0.75
-    ]
-    return _sent(
-        chance, {name: hostile_text(chance, longest) for name in names}
-    )
+    texts = {}
+    for name in TEXTS:
+        if name == "title" or chance.random() < 0.75:
+            texts[name] = hostile_text(chance, longest)
+    return _sent(chance, texts)
 
 
-def mixed_scripts(chance: Chance) -> Fields:
+def mixed_scripts(chance):
     """Five texts in which each letter is in another script."""
     texts = {}
     for name in TEXTS:
@@ -145,18 +138,15 @@ def mixed_scripts(chance: Chance) -> Fields:
     return _sent(chance, texts)
 
 
-def _sent(chance: Chance, texts: Fields) -> Fields:
+def _sent(chance, texts):
     """The fields of a card with a title that is not blank, no longer than one URL can hold."""
     texts["title"] = f"x{texts['title']}"
-    texts = {
-        name: text.encode("utf-8", "replace").decode()
-        for name, text in texts.items()
-    }
-    over = max(1, sum(map(len, map(quote_plus, texts.values()))) / QUERY_BYTES)
-    cut = {
-        name: text[: int(len(text) / over) + 1] for name, text in texts.items()
-    }
-    return cut | {
-        "template": chance.choice(TEMPLATES),
-        "theme": chance.choice(THEMES),
-    }
+    length = 0
+    for name, text in texts.items():
+        texts[name] = text.encode("utf-8", "replace").decode()
+        length += len(quote_plus(texts[name]))
+    over = max(1, length / QUERY_BYTES)
+    for name, text in texts.items():
+        texts[name] = text[: int(len(text) / over) + 1]
+    template = chance.choice(TEMPLATES)
+    return {**texts, "template": template, "theme": chance.choice(THEMES)}

@@ -7,14 +7,13 @@ acknowledged ping and change is stored, every alert has arrived, and each outage
 in order.
 """
 
-import argparse
 import random
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tests.bench.running import parser_of
+from tests.bench.running import arguments_of
 from tests.data.crash.cluster import Node
 from tests.data.crash.load import File, Load
 
@@ -23,67 +22,44 @@ LONG_SECONDS = 4
 """In so long a life checks turn overdue and recover."""
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main():
+    arguments = arguments_of(__doc__, "kills", trees=1, kills=100)
     with tempfile.TemporaryDirectory() as folder:
-        command = (
-            "env",
-            f"PYTHONPATH={arguments.tree}",
-            sys.executable,
-            "-P",
-            "-m",
-            "cardbeat",
-        )
-        node = Node(
-            Path(folder) / "node", command, "", "--sweep-seconds", "0.2"
-        )
+        path = f"PYTHONPATH={arguments.tree}"
+        command = ("env", path, sys.executable, "-P", "-m", "cardbeat")
+        options = ("--sweep-seconds", "0.2")
+        node = Node(Path(folder) / "node", command, "", *options)
         database = File(node.folder / "data")
         node.start()
         try:
             with Load([node], CLIENTS) as load:
-                starts = kill_again_and_again(node, load, arguments.kills)
+                starts = []
+                for number in range(arguments.kills):
+                    is_long = number % 4 == 0
+                    starts.append(kill(node, is_long))
+                    load.wait()
                 load.settle(database, "main")
                 missing = load.missing(database, "main")
-                report(load, starts)
+                print(load.summary())
         finally:
             node.kill()
-        missing += [
-            row[0]
-            for row in database.execute("PRAGMA integrity_check")
-            if row[0] != "ok"
-        ]
-    if missing:
-        sys.exit("\n".join(missing))
+        (found,) = database.execute("PRAGMA integrity_check")[0]
+    starts.sort()
+    middle = starts[len(starts) // 2]
+    print(f"restart: median {middle:.2f} s, worst {starts[-1]:.2f} s")
+    if missing or found != "ok":
+        sys.exit("\n".join([*missing, found]))
     print("nothing is missing, and the database is sound")
 
 
-def kill_again_and_again(node: Node, load: Load, kills: int) -> list[float]:
-    """How long each start took, in seconds."""
-    starts = []
-    for number in range(kills):
-        time.sleep(LONG_SECONDS if number % 4 == 0 else random.uniform(0.1, 1))
-        node.kill()
-        began = time.monotonic()
-        node.start()
-        starts.append(time.monotonic() - began)
-        load.wait()
-    return sorted(starts)
-
-
-def report(load: Load, starts: list[float]) -> None:
-    print(load.summary())
-    print(
-        f"restart: median {starts[len(starts) // 2]:.2f} s, worst {starts[-1]:.2f} s"
-    )
+def kill(node, is_long):
+    """How many seconds the next start takes."""
+    time.sleep(LONG_SECONDS if is_long else random.uniform(0.1, 1))
+    node.kill()
+    began = time.monotonic()
+    node.start()
+    return time.monotonic() - began
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__, beside=False)
-    parser.add_argument(
-        "kills",
-        metavar="KILLS",
-        nargs="?",
-        type=int,
-        default=100,
-        help="[100]",
-    )
-    main(parser.parse_args())
+    main()

@@ -11,20 +11,20 @@ be here, and why. In "ink", by script: why its ink is another, and by what part 
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
 from io import BytesIO
+from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from PIL import Image, ImageOps, ImageStat
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import sync_playwright
 
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.text import Style, fit
 from cardbeat.typeset.unicode.breaks import Break, breaks
 from cardbeat.typeset.unicode.clusters import clean, clusters
 from cardbeat.typeset.unicode.han import language_of
-from tests.bench.running import parser_of
 
 SIZE_PX = 40
 MARGIN_PX = 40
@@ -47,15 +47,11 @@ class Language(NamedTuple):
     text: str
 
     @property
-    def font(self) -> str:
+    def font(self):
         if self.code in HAN:
             return f"Noto Sans CJK {HAN[self.code]}"
-        name = self.script.capitalize()
-        return (
-            f"Noto Serif {name}"
-            if self.script == "tibetan"
-            else f"Noto Sans {name}"
-        )
+        style = "Serif" if self.script == "tibetan" else "Sans"
+        return f"Noto {style} {self.script.capitalize()}"
 
 
 class Drawn(NamedTuple):
@@ -64,56 +60,52 @@ class Drawn(NamedTuple):
     ink: Image.Image
     pieces: list[str]
 
-    def sizes(self) -> tuple[float, float, float]:
-        """Width, height and amount of the ink, in pixels."""
+    def sizes(self):
+        """In pixels."""
         ink = ImageOps.invert(self.ink)
         left, top, right, bottom = ink.getbbox() or (0, 0, 1, 1)
-        return right - left, bottom - top, ImageStat.Stat(ink).sum[0] / 255
+        amount = ImageStat.Stat(ink).sum[0] / 255
+        return {
+            "width": right - left,
+            "height": bottom - top,
+            "amount": amount,
+        }
 
-    def ends(self) -> set[int]:
+    def ends(self):
         """After how many characters, without spaces, a line may end."""
-        found = set()
-        length = 0
-        for piece in self.pieces:
-            length += len(piece.replace(" ", ""))
-            found.add(length)
-        return found
+        lengths = [len(piece.replace(" ", "")) for piece in self.pieces]
+        return set(accumulate(lengths))
 
 
-def main() -> int:
-    parser_of(__doc__, trees=False).parse_args()
+def main():
     lines = HERE.with_suffix(".txt").read_text("utf-8").splitlines()
-    languages = [Language(*line.split("\t")) for line in lines]
     fonts = Fonts()
-    ours = [drawn_here(fonts, language) for language in languages]
-    theirs = drawn_in_chromium(languages)
     unexplained = 0
-    for language, mine, other in zip(languages, ours, theirs, strict=True):
-        found = [
-            *line_difference(language, mine, other),
-            *ink_differences(language, mine, other),
-        ]
-        for difference, reason in found:
-            unexplained += not reason
-            start = language.text[:30]
-            print(
-                f"{language.code:8} {difference}: {reason or 'NO REASON IS KNOWN'} in {start!r}"
-            )
-    print(
-        f"{len(languages)} texts, {unexplained} differences without a reason"
-    )
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        page = browser.new_page(viewport={"width": 4_000, "height": 400})
+        for line in lines:
+            language = Language(*line.split("\t"))
+            ours = drawn_here(fonts, language)
+            theirs = drawn_on(page, language)
+            found = line_difference(language, ours, theirs)
+            found += ink_differences(language, ours, theirs)
+            for difference, reason in found:
+                unexplained += not reason
+                told = reason or "NO REASON IS KNOWN"
+                print(language.code, f"{difference}: {told}", line[:40])
+        browser.close()
+    print(f"{len(lines)} texts, {unexplained} differences without a reason")
     return int(unexplained > 0)
 
 
-def drawn_here(fonts: Fonts, language: Language) -> Drawn:
-    code = language_of(language.text, language.code)
-    block = fit(
-        fonts,
-        language.text,
-        Style(400, SIZE_PX, SIZE_PX),
-        9_000,
-        language=code,
-    )
+def drawn_here(fonts, language):
+    text = language.text
+    code = language_of(text, language.code)
+    style = Style(400, SIZE_PX, SIZE_PX)
+    block = fit(fonts, text, style, 9_000, language=code)
     (line,) = block.lines
     size = (line.width_px + 2 * MARGIN_PX, block.height_px + 2 * MARGIN_PX)
     image = Image.new("L", size, 255)
@@ -122,32 +114,19 @@ def drawn_here(fonts: Fonts, language: Language) -> Drawn:
     return Drawn(image, pieces_of(language))
 
 
-def pieces_of(language: Language) -> list[str]:
+def pieces_of(language):
     text = clean(language.text)
     graphemes = clusters(text)
     found = breaks(graphemes, language_of(text, language.code))
-    pieces: list[str] = []
-    for grapheme, good in zip(graphemes, found, strict=True):
-        if pieces and good < Break.GOOD:
-            pieces[-1] += grapheme
-        else:
-            pieces.append(grapheme)
-    return [piece.strip() for piece in pieces]
+    pieces = [""]
+    for grapheme, place in zip(graphemes, found, strict=True):
+        if place >= Break.GOOD:
+            pieces.append("")
+        pieces[-1] += grapheme
+    return [piece.strip() for piece in pieces if piece]
 
 
-def drawn_in_chromium(languages: Sequence[Language]) -> list[Drawn]:
-    with sync_playwright() as playwright:
-        chromium = shutil.which("chromium")
-        browser = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox"]
-        )
-        page = browser.new_page(viewport={"width": 4_000, "height": 400})
-        drawn = [drawn_on(page, language) for language in languages]
-        browser.close()
-    return drawn
-
-
-def drawn_on(page: Page, language: Language) -> Drawn:
+def drawn_on(page, language):
     font = f"{SIZE_PX}px/{4 * SIZE_PX}px 'Noto Sans','{language.font}'"
     page.set_content(
         f"<html lang={language.code}><style>body{{margin:0;background:#fff}}div{{font:{font}}}"
@@ -155,52 +134,49 @@ def drawn_on(page: Page, language: Language) -> Drawn:
         "#pieces{width:1px;overflow-wrap:normal}</style>"
         "<div id=line dir=auto></div><div id=pieces></div></html>"
     )
-    pieces: list[str] = page.evaluate(MEASURE, language.text)
+    pieces = page.evaluate(MEASURE, language.text)
     shot = Image.open(BytesIO(page.locator("#line").screenshot()))
     return Drawn(shot.convert("L"), [piece.strip() for piece in pieces])
 
 
-Found = Iterator[tuple[str, str | None]]
+Found = list[tuple[str, str | None]]
 """What differs, and the reason if one is known."""
 
 
-def line_difference(language: Language, ours: Drawn, theirs: Drawn) -> Found:
+def line_difference(language, ours, theirs):
     if ours.pieces == theirs.pieces:
-        return
+        return []
     more = ours.ends() - theirs.ends()
     fewer = theirs.ends() - ours.ends()
-    most_more, most_fewer, reason = KNOWN["lines"].get(
-        language.code, NO_REASON
-    )
+    known = KNOWN["lines"].get(language.code, NO_REASON)
+    most_more, most_fewer, reason = known
     text = language.text.replace(" ", "")
     together = {end for end in fewer if text[end : end + 1] == "%"}
-    if together and fewer == together and not more:
+    others = fewer - together
+    if not more and not others:
         reason = PERCENT
-    elif not more and all(text[end - 1] in "-/" for end in fewer - together):
+    elif not more and all(text[end - 1] in "-/" for end in others):
         reason = COMPOUND
-    elif len(more) > most_more or len(fewer - together) > most_fewer:
+    elif len(more) > most_more or len(others) > most_fewer:
         reason = None
-    pairs = zip(ours.pieces, theirs.pieces, strict=False)
-    mine, other = next(pair for pair in pairs if pair[0] != pair[1])
-    yield (
-        f"lines: {len(more)} breaks more, {len(fewer)} fewer ({mine!r}, {other!r})",
-        reason,
-    )
+    only = [piece for piece in ours.pieces if piece not in theirs.pieces]
+    told = f"{len(more)} breaks more, {len(fewer)} fewer, near {only[:1]}"
+    return [(told, reason)]
 
 
-def ink_differences(language: Language, ours: Drawn, theirs: Drawn) -> Found:
-    scripts = [language.script]
+def ink_differences(language, ours, theirs):
+    known = [KNOWN["ink"].get(language.script, (None, 0))]
     if any(map(str.isascii, language.text.replace(" ", ""))):
-        scripts.append("latin")
-    known = [KNOWN["ink"].get(script, (None, 0)) for script in scripts]
-    reason, most = max(known, key=lambda pair: pair[1])
-    for name, mine, other in zip(
-        TOLERANCES, ours.sizes(), theirs.sizes(), strict=True
-    ):
-        ratio = mine / other
+        known.append(KNOWN["ink"].get("latin", (None, 0)))
+    reason, most = max(known, key=itemgetter(1))
+    found = []
+    others = theirs.sizes()
+    for name, size in ours.sizes().items():
+        ratio = size / others[name]
         if abs(ratio - 1) > TOLERANCES[name]:
             why = reason if abs(ratio - 1) < most else None
-            yield f"{name} of the ink: {ratio:.2f} of Chromium's", why
+            found.append((f"{name} of the ink is {ratio:.2f} of it", why))
+    return found
 
 
 if __name__ == "__main__":

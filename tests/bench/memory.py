@@ -8,23 +8,19 @@ process that draws: after 200 cards, the titles of `titles.txt` in ten languages
 for cards 125 MB, the process that draws 45 MB.
 """
 
-import argparse
-import contextlib
 import tempfile
 import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import quote
 
 from tests.bench.checks import seconds_of
 from tests.bench.running import (
-    HEALTH,
-    Figures,
-    Server,
+    arguments_of,
     children_of,
-    compare,
+    compare_trees,
     create_key,
-    memory_bytes,
-    parser_of,
+    memory_mb,
     raise_descriptor_limit,
     serving,
 )
@@ -37,48 +33,46 @@ CARDS = 1500
 KILOBYTES = 55
 
 
-def main(arguments: argparse.Namespace) -> None:
-    raise_descriptor_limit()
-    compare(arguments, measure)
-
-
-def measure(tree: Path) -> Figures:
-    figures = {}
+def measure(tree):
     with tempfile.TemporaryDirectory() as folder:
-        stored = stock(tree, Path(folder) / "data", CARDS, KILOBYTES)
-        with serving(
-            "--store-mb", STORE_MB, tree=tree, data=stored.data
-        ) as server:
-            time.sleep(LOADED_SECONDS)
-            figures["at the start, MB"] = memory_bytes(server.pid) / 1e6
-            with contextlib.ExitStack() as stack:
-                for _ in range(CLIENTS):
-                    stack.enter_context(server.connect(HEALTH)).recv(4096)
-                figures[f"with {CLIENTS:,} clients, MB"] = (
-                    memory_bytes(server.pid) / 1e6
-                )
-            ask(server, stored.targets)
-            figures["with full memory for cards, MB"] = (
-                memory_bytes(server.pid) / 1e6
-            )
+        data = Path(folder) / "data"
+        stored = stock(tree, data, CARDS, KILOBYTES)
+        figures = of_server(tree, data, stored.targets)
     with serving(tree=tree) as server:
-        key = create_key(tree, server.data, "--tier", "unlimited")
+        key = create_key(tree, server.data)
+        targets = []
         # Not more than the 240 new cards that one client gets a minute.
-        texts = [quote(title) for title in TITLES]
-        ask(
-            server,
-            [f"/og?title={it}&description={it}&key={key}" for it in texts],
-        )
+        for title in map(quote, TITLES):
+            text = f"title={title}&description={title}"
+            targets.append(f"/og?{text}&key={key}")
+        ask(server, targets)
         (painter,) = children_of(server.pid)
-        figures["the process that draws, MB"] = memory_bytes(painter) / 1e6
+        figures["the process that draws, MB"] = memory_mb(painter)
     return figures
 
 
-def ask(server: Server, targets: list[str]) -> None:
-    with contextlib.closing(connect(server)) as connection:
+def of_server(tree, data, targets):
+    figures = {}
+    options = ("--store-mb", STORE_MB)
+    with serving(*options, tree=tree, data=data) as server:
+        time.sleep(LOADED_SECONDS)
+        figures["at the start, MB"] = memory_mb(server.pid)
+        with ExitStack() as stack:
+            for _ in range(CLIENTS):
+                client = stack.enter_context(closing(connect(server)))
+                seconds_of(client, "GET", "/healthz")
+            figures[f"with {CLIENTS:,} clients, MB"] = memory_mb(server.pid)
+        ask(server, targets)
+        figures["with full memory for cards, MB"] = memory_mb(server.pid)
+    return figures
+
+
+def ask(server, targets):
+    with closing(connect(server)) as connection:
         for target in targets:
             seconds_of(connection, "GET", target)
 
 
 if __name__ == "__main__":
-    main(parser_of(__doc__, rounds=1).parse_args())
+    raise_descriptor_limit()
+    compare_trees(arguments_of(__doc__, rounds=1), measure)

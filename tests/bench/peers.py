@@ -10,13 +10,10 @@ import getpass
 import os
 import resource
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from tests.bench.running import ROOT, Server
 from tests.kit.support import free_port, wait_until
@@ -26,92 +23,73 @@ NGINX = Path(__file__).with_name("nginx.conf")
 OTHER_DESCRIPTORS = 1100
 """Connections, and the files that are open at the moment."""
 FOLDER = "BENCH_FOLDER"
+UVICORN = "-m uvicorn --factory tests.bench.peers:application"
 
 
-def application() -> Any:
+def application():
     """What uvicorn serves: the folder that a variable names."""
     from starlette.applications import Starlette
     from starlette.responses import Response
     from starlette.routing import Route
 
-    bodies = {
-        path.name: path.read_bytes()
-        for path in Path(os.environ[FOLDER]).iterdir()
-    }
+    bodies = {}
+    for path in Path(os.environ[FOLDER]).iterdir():
+        bodies[path.name] = path.read_bytes()
+    headers = {"X-Cache": "HIT"}
 
-    async def body(request: Any) -> Any:
+    async def body(request):
         content = bodies[request.path_params["name"]]
-        return Response(
-            content, media_type="image/png", headers={"X-Cache": "HIT"}
-        )
+        return Response(content, 200, headers, "image/png")
 
     return Starlette(routes=[Route("/{name}", body)])
 
 
-def nginx_conf(folder: Path, port: int, scratch: str) -> Path:
+def nginx_conf(folder, port, scratch):
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     descriptors = most if most != resource.RLIM_INFINITY else 1_000_000
-    files = min(len(list(folder.iterdir())), descriptors - OTHER_DESCRIPTORS)
-    # Started by root it would read the files as somebody else.
-    values = {
-        "user": getpass.getuser(),
-        "scratch": scratch,
-        "folder": folder,
-        "port": port,
-    }
     text = NGINX.read_text().format(
-        **values, files=files, descriptors=descriptors
+        # Started by root it would read the files as somebody else.
+        user=getpass.getuser(),
+        scratch=scratch,
+        folder=folder,
+        port=port,
+        files=min(len(os.listdir(folder)), descriptors - OTHER_DESCRIPTORS),
+        descriptors=descriptors,
     )
-    configuration = Path(scratch) / "nginx.conf"
+    configuration = scratch / "nginx.conf"
     configuration.write_text(text)
     return configuration
 
 
-def copy_for_peers(files: list[Path], folder: Path) -> list[Path]:
+def copy_for_peers(files, folder):
     """Copies under short names, with the same endings."""
     folder.mkdir()
-    names = [
-        folder / f"{number}{file.suffix}" for number, file in enumerate(files)
-    ]
-    for file, name in zip(files, names, strict=True):
-        shutil.copyfile(file, name)
-    return names
-
-
-def is_listening(port: int) -> bool:
-    with (
-        contextlib.suppress(OSError),
-        socket.create_connection(("127.0.0.1", port)),
-    ):
-        return True
-    return False
+    copies = []
+    for number, file in enumerate(files):
+        copy = folder / f"{number}{file.suffix}"
+        copies.append(Path(shutil.copyfile(file, copy)))
+    return copies
 
 
 @contextlib.contextmanager
-def serving_peer(name: str, folder: Path) -> Iterator[Server]:
+def serving_peer(name, folder):
     """One of them as a process of its own."""
     port = free_port()
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        tempfile.TemporaryFile() as log,
-    ):
-        command = [
-            sys.executable,
-            "-m",
-            "uvicorn",
-            "--factory",
-            "tests.bench.peers:application",
-        ]
-        command += ["--port", str(port)]
+    with tempfile.TemporaryDirectory() as scratch:
         if name == "nginx":
-            command = ["nginx", "-c", str(nginx_conf(folder, port, scratch))]
+            configuration = nginx_conf(folder, port, Path(scratch))
+            command = ["nginx", "-c", configuration]
+        else:
+            command = [sys.executable, *UVICORN.split(), f"--port={port}"]
         environment = os.environ | {FOLDER: str(folder)}
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=log, stderr=log
-        )
+        with (Path(scratch) / "log").open("wb") as log:
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=log, stderr=log
+            )
+        server = Server(port, process.pid, folder)
         try:
-            wait_until(lambda: is_listening(port), 60)
-            yield Server(port, process.pid, folder)
+            wait_until(server.answers)
+            yield server
         finally:
             process.terminate()
             process.wait(60)

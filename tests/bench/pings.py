@@ -18,27 +18,18 @@ is not taken for a slow server.
 Needs `apt-get install wrk`.
 """
 
-import argparse
 import contextlib
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from tests.bench import wrk
-from tests.bench.checks import Check, create_checks_key, insert, on_postgresql
+from tests.bench.checks import Check, fill, on_postgresql
 from tests.bench.clients import header_blocks
-from tests.bench.running import (
-    Figures,
-    Server,
-    interleaved,
-    serving,
-    show_figures,
-    trees_of,
-)
+from tests.bench.running import arguments_of, compare, serving, trees_of
 
 CHECKS = 1000
 CLIENTS = (1, 16, 64, 256)
@@ -53,56 +44,57 @@ MEMORY_BYTES = 2**30
 """Room that the server's data needs there: the server keeps some of a disk free."""
 
 
-def main(arguments: argparse.Namespace) -> int:
-    if arguments.ci:
-        with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+def main():
+    arguments = arguments_of(
+        __doc__, postgresql=None, seconds=5.0, rounds=3, ci=False
+    )
+    place = memory_folder() if arguments.ci else None
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        if arguments.ci:
             return ci(arguments, Path(folder))
-    with tempfile.TemporaryDirectory() as folder:
         compare_all(arguments, Path(folder))
     return 0
 
 
-def memory_folder() -> Path | None:
+def memory_folder():
     """A folder in memory; None where there is none or it is small."""
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES:
         return MEMORY
     return None
 
 
-def compare_all(arguments: argparse.Namespace, folder: Path) -> None:
+def compare_all(arguments, folder):
     with contextlib.ExitStack() as stack:
         servers = {}
         for name, tree in trees_of(arguments).items():
-            servers[name] = stack.enter_context(
-                serving_checks(tree, folder / name)
-            )
+            started = serving_checks(tree, folder / name)
+            servers[name] = stack.enter_context(started)
         if arguments.postgresql:
             data = on_postgresql(folder / "postgresql", arguments.postgresql)
-            servers["postgresql"] = stack.enter_context(
-                serving_checks(arguments.tree, data)
-            )
+            started = serving_checks(arguments.tree, data)
+            servers["postgresql"] = stack.enter_context(started)
         for clients in CLIENTS:
-            sides = {
-                name: partial(ping_all, server, clients, arguments.seconds)
-                for name, server in servers.items()
-            }
-            found = interleaved(sides, arguments.rounds)
             print(f"\n{clients} clients")
-            show_figures(found)
+            sides = {}
+            for name, server in servers.items():
+                sides[name] = partial(
+                    ping_all, server, clients, arguments.seconds
+                )
+            compare(sides, arguments.rounds)
 
 
-def ci(arguments: argparse.Namespace, folder: Path) -> int:
+def ci(arguments, folder):
     """The exit status. A busy machine gets further tries; a lost wake fails all of them."""
     with serving_checks(arguments.tree, folder) as server:
         # What the first answers did not need is loaded meanwhile.
         ping_all(server, CI_CLIENTS, 2, CI_PAUSE_MS)
         for _ in range(CI_TRIES):
-            figures = ping_all(
+            found = ping_all(
                 server, CI_CLIENTS, arguments.seconds, CI_PAUSE_MS
             )
-            rate = figures["a second"]
-            late = figures["p99 ms"]
-            failed = figures["not 2xx"] + figures["socket errors"]
+            rate = found["a second"]
+            late = found["p99 ms"]
+            failed = found["not 2xx"] + found["socket errors"]
             print(
                 f"{CI_CLIENTS} clients: {rate:,.0f} pings a second (at least {CI_A_SECOND}),"
                 f" p99 {late:.1f} ms (less than {CI_P99_MS}), {failed:.0f} failed (none)",
@@ -114,38 +106,21 @@ def ci(arguments: argparse.Namespace, folder: Path) -> int:
 
 
 @contextlib.contextmanager
-def serving_checks(tree: Path, data: Path) -> Iterator[Server]:
-    create_checks_key(tree, data)
+def serving_checks(tree, data):
     now = int(time.time())
-    insert(
-        data,
-        [
-            Check(f"check-{number}", 100_000, None, now)
-            for number in range(CHECKS)
-        ],
-    )
+    checks = []
+    for number in range(CHECKS):
+        checks.append(Check(f"check-{number}", 100_000, None, now))
+    fill(tree, data, checks)
     with serving(tree=tree, data=data) as server:
         yield server
 
 
-def ping_all(
-    server: Server, clients: int, seconds: float, pause_ms: int = 0
-) -> Figures:
+def ping_all(server, clients, seconds, pause_ms=0):
     targets = [f"GET /ping/check-{number}" for number in range(CHECKS)]
     load = wrk.Load(targets, header_blocks(), clients, pause_ms=pause_ms)
     return wrk.measure(server, load, seconds)
 
 
 if __name__ == "__main__":
-    parser = wrk.parser_of(__doc__)
-    parser.add_argument(
-        "--postgresql",
-        metavar="URL",
-        help="measure the tree over this database too",
-    )
-    parser.add_argument(
-        "--ci",
-        action="store_true",
-        help="exit 1 if pings of 64 clients are late",
-    )
-    sys.exit(main(parser.parse_args()))
+    sys.exit(main())

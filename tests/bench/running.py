@@ -11,100 +11,86 @@ import math
 import os
 import re
 import resource
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
+from tests.kit.client import ask
 from tests.kit.support import free_port
 
 ROOT = Path(__file__).parents[2]
-HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 URL_FILE = "database-url"
 """In a data folder whose checks are in PostgreSQL: where."""
 
-Trees = dict[str, Path]
-"""The checkouts of a run by the name their figures are shown under: "now", and "before" if there is a second one."""
 Figures = dict[str, float]
 """What one measurement found: a name with its unit -> a number."""
 FAILURES = ("not 2xx", "socket errors", "failures")
 """Figures of which the sum over all rounds is shown, not the median."""
-Side = TypeVar("Side")
-"""What is measured, in the caller's own terms."""
 
 
-def parser_of(
-    description: str | None,
-    *,
-    trees: bool = True,
-    beside: bool = True,
-    rounds: int = 0,
-) -> argparse.ArgumentParser:
-    """A bench's command line: its module's docstring as the help, and the checkouts if it starts our server.
+def arguments_of(description, *words, trees=2, **options):
+    """What a bench is to do, from its command line. `description` is the help.
 
-    With `rounds`, their usual number, there is an option for it.
+    So many checkouts may be named. `options` have their usual values: False for a switch, None for
+    a text, a list where there may be several. Those of `words` are given without their names.
     """
-    program = f"python -m tests.bench.{Path(sys.argv[0]).stem}"
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        program, None, description, formatter_class=formatter
-    )
-    add = parser.add_argument
-    if trees:
-        add(
-            "--tree",
-            metavar="DIR",
-            type=checkout,
-            default=ROOT,
-            help="this checkout [this one]",
-        )
-    if trees and beside:
-        add(
-            "--beside",
-            metavar="DIR",
-            type=checkout,
-            help="a second one, such as the commit before",
-        )
-    if rounds:
-        shown = f"medians of N rounds [{rounds}]"
-        add("--rounds", metavar="N", type=int, default=rounds, help=shown)
-    return parser
+    parser = argparse.ArgumentParser(description=description)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    for name in ("tree", "beside")[:trees]:
+        parser.add_argument(f"--{name}", type=resolved)
+    for name, usual in options.items():
+        rules = {"default": usual}
+        if usual is False:
+            rules["action"] = "store_true"
+        elif isinstance(usual, list):
+            rules |= {"nargs": "*", "type": type(usual[0])}
+        elif usual is not None:
+            rules["type"] = type(usual)
+        if name in words:
+            parser.add_argument(name, **{"nargs": "?"} | rules)
+        else:
+            parser.add_argument(f"--{name.replace('_', '-')}", **rules)
+    parser.set_defaults(tree=ROOT)
+    return parser.parse_args()
 
 
-def checkout(name: str) -> Path:
-    tree = Path(name).resolve()
-    if not (tree / "cardbeat" / "__main__.py").is_file():
-        raise argparse.ArgumentTypeError(
-            f"{name} holds no cardbeat/__main__.py"
-        )
-    return tree
+def resolved(name):
+    return Path(name).resolve()
 
 
-def trees_of(arguments: argparse.Namespace) -> Trees:
-    return {"now": arguments.tree} | (
-        {"before": arguments.beside} if arguments.beside else {}
-    )
+def trees_of(arguments):
+    """The checkouts by the name their figures are shown under: "now", and "before" if there is a second one."""
+    found = {"now": arguments.tree}
+    if arguments.beside:
+        found["before"] = arguments.beside
+    return found
 
 
-def interleaved(
-    measures: dict[Side, Callable[[], Figures]], rounds: int
-) -> dict[Side, Figures]:
-    """Take all measures in turn, there and back, and again in each round: the medians, and the sums of what failed."""
-    found: dict[Side, list[Figures]] = {side: [] for side in measures}
+def compare(measures, rounds):
+    """Take all measures in turn, there and back, in each round; print the medians, and the sums of what failed."""
+    found = {side: [] for side in measures}
     for number in range(rounds):
-        for side in measures if number % 2 == 0 else reversed(measures):
+        order = list(measures)
+        if number % 2:
+            order.reverse()
+        for side in order:
             found[side].append(measures[side]())
-    return {side: over_rounds(figures) for side, figures in found.items()}
+    show_figures({side: over_rounds(taken) for side, taken in found.items()})
 
 
-def over_rounds(rounds: list[Figures]) -> Figures:
+def compare_trees(arguments, measure):
+    sides = {}
+    for name, tree in trees_of(arguments).items():
+        sides[name] = partial(measure, tree)
+    compare(sides, arguments.rounds)
+
+
+def over_rounds(rounds):
     together = {}
     for name in rounds[0]:
         over = sum if name in FAILURES else statistics.median
@@ -112,44 +98,32 @@ def over_rounds(rounds: list[Figures]) -> Figures:
     return together
 
 
-def compare(
-    arguments: argparse.Namespace, measure: Callable[[Path], Figures]
-) -> None:
-    """Measure the trees in turn, and print the figures."""
-    sides = {
-        name: partial(measure, tree)
-        for name, tree in trees_of(arguments).items()
-    }
-    show_figures(interleaved(sides, arguments.rounds))
-
-
-def show_figures(found: dict[str, Figures]) -> None:
+def show_figures(found):
     """A line for each figure: its name, a number for each side, and the first side's as a multiple of each other's."""
     first, *others = found
     heads = [*found, *(f"{first}/{other}" for other in others)]
-    print(f"{'':44}", *(f"{head:>14}" for head in heads))
+    print(" " * 44 + "".join(f"{head:>15}" for head in heads))
     for what, number in found[first].items():
-        numbers = [figures[what] for figures in found.values()]
-        ratios = [
-            number / other if other else math.nan for other in numbers[1:]
-        ]
-        print(
-            f"{what:44}",
-            *(f"{one:14,.2f}" for one in numbers + ratios),
-            flush=True,
-        )
+        line = f"{what:44}"
+        for figures in found.values():
+            line += f"{figures[what]:15,.2f}"
+        for other in others:
+            ratio = number / (found[other][what] or math.nan)
+            line += f"{ratio:15,.2f}"
+        print(line, flush=True)
 
 
-def percentiles_ms(seconds: list[float]) -> dict[str, float]:
+def percentiles_ms(seconds):
     """Median, 99th percentile and longest of some times, in milliseconds."""
-    times = sorted(seconds) or [float("nan")]
-    middle, late = (
-        times[int(len(times) * part)] * 1000 for part in (0.5, 0.99)
-    )
-    return {"p50 ms": middle, "p99 ms": late, "longest ms": times[-1] * 1000}
+    times = sorted(one * 1000 for one in seconds) or [math.nan]
+    return {
+        "p50 ms": times[len(times) // 2],
+        "p99 ms": times[len(times) * 99 // 100],
+        "longest ms": times[-1],
+    }
 
 
-def raise_descriptor_limit() -> None:
+def raise_descriptor_limit():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -161,62 +135,40 @@ class Server:
     data: Path
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def cpu_seconds(self) -> float:
-        return cpu_seconds(self.pid)
-
-    def memory_bytes(self) -> int:
-        return memory_bytes(self.pid)
-
-    def connect(self, data: bytes = b"") -> socket.socket:
-        client = socket.create_connection(("127.0.0.1", self.port), timeout=30)
-        client.sendall(data)
-        return client
-
-    def answers(self) -> bool:
-        with (
-            contextlib.suppress(ConnectionError),
-            self.connect(HEALTH) as client,
-        ):
-            return client.recv(4096).startswith(b"HTTP/1.1 200")
+    def answers(self):
+        """Whether it does, perhaps that there is no such page."""
+        with contextlib.suppress(OSError):
+            return ask(self, "GET", "/healthz").status < 500
         return False
 
 
-def memory_bytes(pid: int) -> int:
+def memory_mb(pid):
     """What a process has in memory, without its children."""
     pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid):
     """CPU time of a process and its children so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    ticks = int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK") + sum(
-        cpu_seconds(child) for child in children_of(pid)
-    )
+    seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds + sum(map(cpu_seconds, children_of(pid)))
 
 
-def children_of(pid: int) -> list[int]:
+def children_of(pid):
     """The processes that any thread of a process has started and that still run."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError):
-            found += [
-                int(child) for child in (task / "children").read_text().split()
-            ]
+            found += map(int, (task / "children").read_text().split())
     return found
 
 
 @contextlib.contextmanager
-def serving(
-    *options: str,
-    tree: Path = ROOT,
-    data: Path | None = None,
-    command: tuple[str, ...] = ("-m", "cardbeat"),
-) -> Iterator[Server]:
+def serving(*options, tree=ROOT, data=None, command=("-m", "cardbeat")):
     """`python -m cardbeat` of a tree, with a data folder of its own if none is given.
 
     `command` replaces what the interpreter runs.
@@ -224,28 +176,21 @@ def serving(
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         data = data or Path(folder) / "data"
-        line = [
-            sys.executable,
-            *command,
-            "--port",
-            str(port),
-            *options,
-            "--data",
-            str(data),
-        ]
+        line = [sys.executable, *command, f"--port={port}", f"--data={data}"]
         # One call to the kernel for each write, so a log on disk costs what it costs in use.
         with (Path(folder) / "log").open("wb") as log:
             process = subprocess.Popen(
-                line, cwd=tree, stderr=log, env=environment_of(data)
+                [*line, *options],
+                cwd=tree,
+                stderr=log,
+                env=environment_of(data),
             )
             server = Server(port, process.pid, data)
             try:
                 # The port takes clients before the server answers them.
                 while not server.answers():
                     if process.poll() is not None:
-                        raise SystemExit(
-                            f"the server ended with status {process.returncode}"
-                        )
+                        raise SystemExit("the server has ended")
                     time.sleep(0.001)
                 yield server
             finally:
@@ -253,28 +198,19 @@ def serving(
                 process.wait(60)
 
 
-def environment_of(data: Path) -> dict[str, str]:
+def environment_of(data):
     """The variables of a process that uses a data folder, which may hold the URL of a database."""
-    file = data / URL_FILE
-    return os.environ | (
-        {"CARDBEAT_DATABASE": file.read_text()} if file.exists() else {}
-    )
+    variables = dict(os.environ)
+    if (data / URL_FILE).exists():
+        variables["CARDBEAT_DATABASE"] = (data / URL_FILE).read_text()
+    return variables
 
 
-def create_key(tree: Path, data: Path, *options: str) -> str:
+def create_key(tree, data, *options):
     """A new key, made by the command line of a tree: a cards key unless the options say otherwise."""
-    command = [
-        sys.executable,
-        "-m",
-        "cardbeat",
-        "keys",
-        "create",
-        "--data",
-        str(data),
-        *options,
-    ]
+    command = "-m cardbeat keys create --tier unlimited --data"
     made = subprocess.run(
-        command,
+        [sys.executable, *command.split(), data, *options],
         cwd=tree,
         env=environment_of(data),
         stdout=subprocess.PIPE,

@@ -21,24 +21,22 @@ SPREAD = 0.1
 """A card is at most this part larger or smaller than it should be on average."""
 
 
-def store_all(
-    folder: Path, png: bytes, size: int, targets: list[str]
-) -> list[str]:
-    """The names of the files. Each card has the same picture, and bytes of its own."""
-    chance = random.Random(size)
+def main():
+    order = json.load(sys.stdin)
+    png = Path(order["png"]).read_bytes()
+    chance = random.Random(order["size"])
     names = []
-    for target in targets:
+    for target in order["targets"]:
         name = file_name(target)
-        wanted = int(size * chance.uniform(1 - SPREAD, 1 + SPREAD))
-        comment = chance.randbytes(max(wanted - len(png), 16))
-        (folder / name).write_bytes(
-            seal(name, with_comment(png, comment), 0).png
-        )
+        wanted = order["size"] * chance.uniform(1 - SPREAD, 1 + SPREAD)
+        comment = chance.randbytes(max(int(wanted) - len(png), 16))
+        sealed = seal(name, with_comment(png, comment), 0)
+        Path(order["folder"], name).write_bytes(sealed.png)
         names.append(name)
-    return names
+    print(json.dumps(names))
 
 
-def with_comment(png: bytes, text: bytes) -> bytes:
+def with_comment(png, text):
     """The same picture with a chunk before its end that nothing reads."""
     chunk = b"crDb" + text
     length = len(text).to_bytes(4, "big")
@@ -47,12 +45,4 @@ def with_comment(png: bytes, text: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    order = json.load(sys.stdin)
-    png = Path(order["png"]).read_bytes()
-    print(
-        json.dumps(
-            store_all(
-                Path(order["folder"]), png, order["size"], order["targets"]
-            )
-        )
-    )
+    main()

@@ -7,77 +7,64 @@ drawn. Takumi draws the same texts in one Node process, one after the other, and
 cores; the faster counts.
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
-from tests.bench.cards import CARD, turned
-from tests.bench.running import parser_of
+from tests.bench.cards import CARD, node, other_card
+from tests.bench.running import arguments_of
 
-PEER = Path(__file__).with_name("cards_peers.mjs")
 HTML = """<!doctype html>
 <html><head><meta charset="utf-8"><title>{title} | Blog</title><meta name="description" content="{description}">
 <meta name="author" content="{author}"><meta property="article:tag" content="{tag}"></head><body>{body}</body></html>
 """
-WORDS = (
-    "lake",
-    "river",
-    "stone",
-    "cloud",
-    "paper",
-    "light",
-    "wind",
-    "field",
-    "summer",
-    "garden",
-)
+WORDS = "lake river stone cloud paper light wind field summer garden".split()
+COMMAND = "-m cardbeat cards site --output out --template blog --base-url"
 
 
-def main(arguments: argparse.Namespace) -> None:
-    cards = [card_of(number) for number in range(arguments.pages)]
-    run = partial(seconds_of, arguments.tree)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_site(folder / "site", cards)
-        options = (
-            "--base-url",
+def main():
+    arguments = arguments_of(
+        __doc__, "folder", trees=1, folder=None, pages=1000
+    )
+    count = arguments.pages
+    cards = []
+    for number in range(count):
+        word = WORDS[number % len(WORDS)]
+        cards.append(other_card(number, f"{word} {number}"))
+    with tempfile.TemporaryDirectory() as folder:
+        write_site(Path(folder) / "site", cards)
+        command = [
+            sys.executable,
+            *COMMAND.split(),
             f"https://{CARD['domain']}",
-            "--template",
-            "blog",
-        )
-        command = ("cards", "site", "--output", "out", *options)
-        drawing = run(folder, *command)
-        second = run(folder, *command)
-    speeds = {"cards": len(cards) / drawing}
+        ]
+        environment = os.environ | {"PYTHONPATH": str(arguments.tree)}
+
+        def run():
+            subprocess.run(
+                command,
+                cwd=folder,
+                env=environment,
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+
+        ours = count / seconds_of(run)
+        print(f"{ours:.1f} cards a second")
+        again = seconds_of(run)
+        print(f"{again:.2f} s for {count} unchanged pages")
     if arguments.folder:
-        speeds["takumi"] = takumi(arguments.folder, cards)
-    for side, speed in speeds.items():
-        ratio = speeds["cards"] / speed
+        theirs = count / takumi_seconds(arguments.folder, json.dumps(cards))
         print(
-            f"{side:20} {speed:8.1f} cards/s; cards draws {ratio:6.1f} times as many"
+            f"{theirs:.1f} of Takumi, {ours / theirs:.2f} times as many here"
         )
-    print(f"a second run of {len(cards)} unchanged pages: {second:.2f} s")
 
 
-def card_of(number: int) -> dict[str, str]:
-    """A card with a title and a description of its own."""
-    word = f"{WORDS[number % len(WORDS)]} {number}"
-    return {
-        **CARD,
-        **{
-            field: f"{turned(CARD[field], number)} {word}"
-            for field in ("title", "description")
-        },
-    }
-
-
-def write_site(site: Path, cards: list[dict[str, str]]) -> None:
+def write_site(site, cards):
     body = "<p>Text of a page.</p>\n" * 500
     for number, card in enumerate(cards):
         page = site / "posts" / str(number) / "index.html"
@@ -85,58 +72,24 @@ def write_site(site: Path, cards: list[dict[str, str]]) -> None:
         page.write_text(HTML.format(**card, body=body))
 
 
-def seconds_of(tree: Path, folder: Path, *command: str) -> float:
-    """How long one run of the command line takes."""
-    start = time.perf_counter()
-    environment = os.environ | {"PYTHONPATH": str(tree)}
-    line = [sys.executable, "-m", "cardbeat", *command]
-    subprocess.run(
-        line,
-        cwd=folder,
-        env=environment,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    return time.perf_counter() - start
+def seconds_of(run):
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
 
 
-def takumi(folder: str, cards: list[dict[str, str]]) -> float:
-    """Cards a second, with the start of the process."""
-    at_once = (1, os.cpu_count() or 1)
+def takumi_seconds(folder, cards):
+    """For all cards, with the start of the process."""
     times = []
-    for number in at_once:
-        start = time.perf_counter()
-        command = [
-            "node",
-            str(PEER),
-            str(Path(folder).resolve()),
-            "many",
-            str(number),
-        ]
-        subprocess.run(
-            command,
-            input=json.dumps(cards),
-            text=True,
-            check=True,
-            timeout=600,
+    for at_once in (1, os.cpu_count() or 1):
+        took = seconds_of(
+            lambda number=str(at_once): node(
+                folder, "many", number, input=cards
+            )
         )
-        times.append(time.perf_counter() - start)
-    return len(cards) / min(times)
+        times.append(took)
+    return min(times)
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__, beside=False)
-    parser.add_argument(
-        "folder",
-        metavar="FOLDER",
-        nargs="?",
-        help="where npm has installed Takumi",
-    )
-    parser.add_argument(
-        "--pages",
-        metavar="N",
-        type=int,
-        default=1000,
-        help="pages of the site [1000]",
-    )
-    main(parser.parse_args())
+    main()

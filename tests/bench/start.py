@@ -4,118 +4,93 @@
 
 This Python builds the artifact of each checkout and runs it. Times are in seconds from the start
 of the process, those of the server up to its answer to `GET /healthz`, with the database of an earlier start. Ratios
-are to `python -c "import http.server, sqlite3, PIL.Image"` in the same run. The memory is that of the server some
+are to `python -c "import http.server, sqlite3, PIL.Image"` in the same round. The memory is that of the server some
 seconds later, when it has loaded what its first answer did not need.
 """
 
-import argparse
 import contextlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from tests.bench.running import (
-    Figures,
-    Server,
-    interleaved,
-    parser_of,
+    arguments_of,
+    compare,
+    memory_mb,
     serving,
     trees_of,
 )
 from tests.kit.client import checks_key, new_check
 
-IMPORTS = "imports"
+IMPORTS = ("-c", "import http.server, sqlite3, PIL.Image")
 MOST = {"first answer": 2.0, "--version": 0.7, "card": 1.7, "checks ping": 1.5}
 """What a start should take at most, in multiples of the imports."""
 LOADED_SECONDS = 3.0
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main():
+    arguments = arguments_of(__doc__, rounds=10)
     with contextlib.ExitStack() as stack:
-        measures: dict[tuple[str, str], Callable[[], Figures]] = {}
+        sides = {}
         for side, tree in trees_of(arguments).items():
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            for name, measure in measures_of(stack, tree, folder).items():
-                measures[side, name] = measure
-        found = interleaved(measures, arguments.rounds)
-    for (side, name), figures in found.items():
-        ratio = figures["seconds"] / found[side, IMPORTS]["seconds"]
-        memory = f"{figures['MB']:8.1f} MB" if "MB" in figures else ""
-        most = MOST.get(name, 1)
-        print(
-            f"{side:6} {name:12} {figures['seconds']:6.3f} s {ratio:6.2f} (most {most}){memory}"
-        )
+            artifact = folder / "cardbeat.pyz"
+            build = (tree / "build_zipapp.py", "--output", artifact)
+            run(*build, stdout=subprocess.DEVNULL)
+            server = stack.enter_context(serving(command=(artifact,)))
+            key = checks_key(server)
+            new_check(server, key, name="job")
+            sides[side] = partial(
+                measure, artifact, folder / "data", server.url, key
+            )
+            # The measured starts find its database.
+            first_answer(artifact, folder / "data")
+        compare(sides, arguments.rounds)
 
 
-def measures_of(
-    stack: contextlib.ExitStack, tree: Path, folder: Path
-) -> dict[str, Callable[[], Figures]]:
-    """What is measured with one artifact, by name. The server of `checks ping` runs all the time."""
-    artifact = [sys.executable, str(folder / "cardbeat.pyz")]
-    build = [sys.executable, tree / "build_zipapp.py", "--output", artifact[1]]
-    subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
-    serving_it = partial(serving, command=(artifact[1],))
-    server = stack.enter_context(serving_it())
-    key = checks_key(server)
-    new_check(server, key, name="job")
-    card = (
-        "card",
-        "--title",
-        "Designing reliable background jobs",
-        "--output",
-        folder / "card.png",
-    )
-    commands = {
-        IMPORTS: (
-            sys.executable,
-            "-c",
-            "import http.server, sqlite3, PIL.Image",
-        ),
-        "--version": (*artifact, "--version"),
-        "card": (*artifact, *card),
-        "checks ping": (
-            *artifact,
-            "checks",
-            "ping",
-            "job",
-            "--url",
-            server.url,
-        ),
-    }
+def measure(artifact, data, url, key):
+    """One start of each kind. `checks ping` pings another server with a key of it."""
     environment = os.environ | {"CARDBEAT_KEY": key}
-    measures = {
-        name: partial(timed, command, environment)
-        for name, command in commands.items()
+    title = "Designing reliable background jobs"
+    picture = data.with_name("card.png")
+    commands = {
+        "--version": ("--version",),
+        "card": ("card", "--title", title, "--output", picture),
+        "checks ping": ("checks", "ping", "job", "--url", url),
     }
-    again = folder / "again"
-    with serving_it(data=again):
-        # The measured starts find its database.
-        pass
-    return measures | {
-        "first answer": lambda: first_answer(serving_it(data=again))
-    }
+    imports = run(*IMPORTS)
+    answered, memory = first_answer(artifact, data)
+    seconds = {"first answer": answered}
+    for name, command in commands.items():
+        options = {"env": environment, "stdout": subprocess.DEVNULL}
+        seconds[name] = run(artifact, *command, **options)
+    figures = {"imports, s": imports}
+    for name, most in MOST.items():
+        figures[f"{name}, s"] = seconds[name]
+        ratio = seconds[name] / imports
+        figures[f"{name}, of the imports (most {most})"] = ratio
+    return figures | {"server, MB": memory}
 
 
-def timed(command: tuple[str, ...], environment: dict[str, str]) -> Figures:
+def run(*command, **options):
+    """How long this Python takes for it, in seconds."""
     began = time.perf_counter()
-    subprocess.run(
-        command, env=environment, check=True, stdout=subprocess.DEVNULL
-    )
-    return {"seconds": time.perf_counter() - began}
+    subprocess.run([sys.executable, *command], check=True, **options)
+    return time.perf_counter() - began
 
 
-def first_answer(start: contextlib.AbstractContextManager[Server]) -> Figures:
+def first_answer(artifact, data):
+    """After how many seconds it came, and how many MB the server takes later."""
     began = time.perf_counter()
-    with start as server:
+    with serving(command=(artifact,), data=data) as server:
         seconds = time.perf_counter() - began
         time.sleep(LOADED_SECONDS)
-        return {"seconds": seconds, "MB": server.memory_bytes() / 1e6}
+        return seconds, memory_mb(server.pid)
 
 
 if __name__ == "__main__":
-    main(parser_of(__doc__, rounds=10).parse_args())
+    main()

@@ -9,14 +9,15 @@ import os
 import random
 import subprocess
 import sys
-import urllib.parse
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlencode
 
 from tests.bench.running import create_key, serving
+from tests.kit.client import ask
 
 KEYS = 8
+TEMPLATES = ("blog", "blog", "blog", "default", "article")
 STORE_MB = "16384"
 SEALING = Path(__file__).with_name("sealing.py")
 ROWS = Path(__file__).with_name("titles.txt").read_text("utf-8").splitlines()
@@ -33,18 +34,34 @@ class Stock:
     files: list[Path]
 
 
-def stock(tree: Path, data: Path, count: int, kilobytes: float) -> Stock:
+def stock(tree, data, count, kilobytes):
     """Fill a data folder with `count` cards for the server of a tree."""
-    keys = [create_key(tree, data, "--tier", "unlimited") for _ in range(KEYS)]
+    keys = [create_key(tree, data) for _ in range(KEYS)]
     with serving("--store-mb", STORE_MB, tree=tree, data=data) as server:
-        png = _get(f"{server.url}/og?title=Card&key={keys[0]}")
+        drawn = ask(server, "GET", f"/og?title=Card&key={keys[0]}").body
+    (data / "drawn.png").write_bytes(drawn)
     (folder,) = (data / "cards").iterdir()
-    targets = targets_of(keys, count)
-    names = _store(tree, folder, targets, png, kilobytes)
-    return Stock(data, targets, [folder / name for name in names])
+    order = {
+        "folder": str(folder),
+        "png": str(data / "drawn.png"),
+        "size": int(kilobytes * 1000),
+        "targets": targets_of(keys, count),
+    }
+    # In a process with the package of the tree: names and seals of files are its own affair.
+    # -P: the script's folder is not one to import from.
+    stored = subprocess.run(
+        [sys.executable, "-P", SEALING],
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        input=json.dumps(order),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    files = [folder / name for name in json.loads(stored.stdout)]
+    return Stock(data, order["targets"], files)
 
 
-def targets_of(keys: list[str], count: int) -> list[str]:
+def targets_of(keys, count):
     """Request targets of different cards, as a site's pages would have them."""
     chance = random.Random(1)
     targets = []
@@ -55,43 +72,9 @@ def targets_of(keys: list[str], count: int) -> list[str]:
             "author": "Zoë Müller",
             "tag": "Engineering",
             "domain": "blog.example.com",
-            "template": chance.choice(
-                ("blog", "blog", "blog", "default", "article")
-            ),
+            "template": chance.choice(TEMPLATES),
             "theme": chance.choice(("light", "dark")),
             "key": keys[number % len(keys)],
         }
-        targets.append(f"/og?{urllib.parse.urlencode(fields)}")
+        targets.append(f"/og?{urlencode(fields)}")
     return targets
-
-
-def _get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=60) as answer:
-        return answer.read()
-
-
-def _store(
-    tree: Path, folder: Path, targets: list[str], png: bytes, kilobytes: float
-) -> list[str]:
-    """In a process with the package of the tree: names and seals of files are its own affair."""
-    drawn = folder.parents[1] / "drawn.png"
-    drawn.write_bytes(png)
-    size = int(kilobytes * 1000)
-    order = {
-        "folder": str(folder),
-        "png": str(drawn),
-        "size": size,
-        "targets": targets,
-    }
-    environment = os.environ | {"PYTHONPATH": str(tree)}
-    # -P: the script's folder is not one to import from.
-    command = [sys.executable, "-P", str(SEALING)]
-    stored = subprocess.run(
-        command,
-        env=environment,
-        input=json.dumps(order),
-        stdout=-1,
-        text=True,
-        check=True,
-    )
-    return json.loads(stored.stdout)

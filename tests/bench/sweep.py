@@ -13,7 +13,6 @@ its own: there a sweep of none of 200,000 is to take at most 5 ms, and one of 20
 most 3 times as long as over the file. Nothing is judged here.
 """
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -23,33 +22,27 @@ from pathlib import Path
 from tests.bench.checks import (
     Check,
     count,
-    create_checks_key,
     database,
-    insert,
+    fill,
     on_postgresql,
     pinging,
     wait_long,
 )
-from tests.bench.running import (
-    Figures,
-    Server,
-    interleaved,
-    parser_of,
-    serving,
-    show_figures,
-    trees_of,
-)
+from tests.bench.running import arguments_of, compare, serving, trees_of
 from tests.kit.client import metric
 from tests.kit.receiver import Receiver, hang
 
 SMALL = 1000
-DUE = (1000, 10_000, 100_000)
+DUE = [1000, 10_000, 100_000]
 PERIOD_SECONDS = 100_000
 SWEEPS = 20
 OFTEN = 0.2
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main():
+    arguments = arguments_of(
+        __doc__, "checks", checks=1_000_000, due=DUE, postgresql=None, rounds=1
+    )
     sides = {}
     for name, tree in trees_of(arguments).items():
         sides[name] = partial(measure, arguments, tree, None)
@@ -57,13 +50,12 @@ def main(arguments: argparse.Namespace) -> None:
         sides["postgresql"] = partial(
             measure, arguments, arguments.tree, arguments.postgresql
         )
-    show_figures(interleaved(sides, arguments.rounds))
+    compare(sides, arguments.rounds)
 
 
-def measure(
-    arguments: argparse.Namespace, tree: Path, postgresql: str | None
-) -> Figures:
+def measure(arguments, tree, postgresql):
     figures = {}
+    options = ("--allow-private-webhooks", f"--sweep-seconds={OFTEN}")
     for size in (SMALL, arguments.checks):
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -72,34 +64,23 @@ def measure(
             data = Path(folder)
             if postgresql:
                 on_postgresql(data, postgresql)
-            create_checks_key(tree, data)
             now = int(time.time())
-            ids = (f"check-{number}" for number in range(size))
-            insert(
-                data,
-                (Check(one, PERIOD_SECONDS, receiver.url, now) for one in ids),
-            )
-            options = (
-                "--sweep-seconds",
-                str(OFTEN),
-                "--allow-private-webhooks",
-            )
+            rest = (PERIOD_SECONDS, receiver.url, now)
+            fill(tree, data, (Check(f"check-{n}", *rest) for n in range(size)))
             with serving(*options, tree=tree, data=data) as server:
-                figures[f"{size:,} checks: sweep of none, ms"] = (
-                    1000 * sweep_of_none(server)
-                )
-                for due in [due for due in arguments.due if due < size]:
-                    seconds, longest = sweep_of_many(server, due, size)
-                    figures[f"{due:,} due: sweep, ms"] = 1000 * seconds
-                    figures[f"{due:,} due: longest ping, ms"] = 1000 * longest
+                none = sweep_of_none(server)
+                figures[f"{size:,} checks: sweep of none, ms"] = none * 1000
+                for due in arguments.due:
+                    if due < size:
+                        figures |= sweep_of_many(server, due, size)
     return figures
 
 
-def sweep_seconds(server: Server) -> float:
+def sweep_seconds(server):
     return metric(server, "cardbeat_sweep_duration_seconds")
 
 
-def sweep_of_none(server: Server) -> float:
+def sweep_of_none(server):
     durations = []
     while len(durations) < SWEEPS:
         durations.append(sweep_seconds(server))
@@ -107,12 +88,12 @@ def sweep_of_none(server: Server) -> float:
     return statistics.median(durations)
 
 
-def sweep_of_many(server: Server, due: int, size: int) -> tuple[float, float]:
-    """Seconds of the longest sweep while some checks come due, and of the longest ping beside it."""
+def sweep_of_many(server, due, size):
+    """The longest sweep while some checks come due, and the longest ping beside it."""
     durations = []
     with database(server.data) as connection:
 
-        def is_swept() -> bool:
+        def is_swept():
             durations.append(sweep_seconds(server))
             return count(connection, "alerts") == before + due
 
@@ -123,10 +104,13 @@ def sweep_of_many(server: Server, due: int, size: int) -> tuple[float, float]:
             # Until the next sweep the metric is that of this one.
             time.sleep(OFTEN / 4)
             is_swept()
-    return max(durations), max(pings)
+    return {
+        f"{due:,} due: sweep, ms": 1000 * max(durations),
+        f"{due:,} due: longest ping, ms": 1000 * max(pings),
+    }
 
 
-def make_due(data: Path, due: int) -> None:
+def make_due(data, due):
     """The first `due` checks come due together, at a moment that is still to come."""
     ahead = 2.0
     while True:
@@ -142,14 +126,4 @@ def make_due(data: Path, due: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__, rounds=1)
-    parser.add_argument(
-        "checks", nargs="?", type=int, default=1_000_000, help="[1000000]"
-    )
-    parser.add_argument(
-        "--due", nargs="+", type=int, default=DUE, help="how many come due"
-    )
-    parser.add_argument(
-        "--postgresql", metavar="URL", help="measure over this database too"
-    )
-    main(parser.parse_args())
+    main()

@@ -22,7 +22,6 @@ Needs `apt-get install wrk nginx-light`, `pip install "uvicorn[standard]" starle
 10,000 cards of 55 KB 2 GB of disk and 1.5 GB of memory.
 """
 
-import argparse
 import contextlib
 import os
 import tempfile
@@ -35,9 +34,9 @@ from tests.bench import wrk
 from tests.bench.clients import header_blocks
 from tests.bench.peers import PEERS, copy_for_peers, serving_peer
 from tests.bench.running import (
-    Figures,
     Server,
-    interleaved,
+    arguments_of,
+    compare,
     percentiles_ms,
     serving,
     show_figures,
@@ -46,9 +45,6 @@ from tests.bench.running import (
 from tests.bench.stock import STORE_MB, stock
 from tests.kit.client import connect, exchange
 
-CARDS = [120, 1000, 20_000]
-KILOBYTES = [30, 55]
-CLOSING = [0, 0.05]
 CONNECTIONS = 32
 
 
@@ -60,72 +56,60 @@ class Side(NamedTuple):
     files: list[Path]
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main():
+    arguments = arguments_of(
+        __doc__,
+        "cards",
+        cards=[120, 1000, 20_000],
+        kilobytes=[30.0, 55.0],
+        closing=[0.0, 0.05],
+        seconds=5.0,
+        rounds=3,
+    )
     for kilobytes in arguments.kilobytes:
         for cards in arguments.cards:
             with contextlib.ExitStack() as stack:
-                measure(stack, arguments, cards, kilobytes)
+                sides = start_all(stack, arguments, cards, kilobytes)
+                title = f"{cards:,} cards of {kilobytes:g} KB"
+                measure(arguments, title, sides)
 
 
-def measure(
-    stack: contextlib.ExitStack,
-    arguments: argparse.Namespace,
-    cards: int,
-    kilobytes: float,
-) -> None:
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    title = f"{cards:,} cards of {kilobytes:g} KB"
-    sides = start_all(stack, folder, arguments, cards, kilobytes)
+def measure(arguments, title, sides):
     print(f"\n{title}, asked for one after another")
     show_figures({name: ask_twice(side) for name, side in sides.items()})
     for closing in arguments.closing:
-        measures = {
-            name: partial(
-                wrk.measure,
-                side.server,
-                load_of(side, closing),
-                arguments.seconds,
+        print(f"\n{title}, {closing:.0%} of the requests close")
+        loads = {}
+        for name, side in sides.items():
+            targets = [f"GET {target}" for target in side.targets]
+            load = wrk.Load(targets, header_blocks(), CONNECTIONS, closing)
+            loads[name] = partial(
+                wrk.measure, side.server, load, arguments.seconds
             )
-            for name, side in sides.items()
-        }
-        print(
-            f"\n{title}, {closing:.0%} of the requests close their connection"
-        )
-        show_figures(interleaved(measures, arguments.rounds))
+        compare(loads, arguments.rounds)
 
 
-def load_of(side: Side, closing: float) -> wrk.Load:
-    requests = [f"GET {target}" for target in side.targets]
-    return wrk.Load(requests, header_blocks(), CONNECTIONS, closing)
-
-
-def start_all(
-    stack: contextlib.ExitStack,
-    folder: Path,
-    arguments: argparse.Namespace,
-    cards: int,
-    kilobytes: float,
-) -> dict[str, Side]:
+def start_all(stack, arguments, cards, kilobytes):
     """Ours for each tree, and the peers with copies of the first tree's stored files."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     sides = {}
     for name, tree in trees_of(arguments).items():
         filled = stock(tree, folder / name, cards, kilobytes)
         forget_files(filled.files)
-        server = stack.enter_context(
-            serving("--store-mb", STORE_MB, tree=tree, data=filled.data)
-        )
+        options = ("--store-mb", STORE_MB)
+        started = serving(*options, tree=tree, data=filled.data)
+        server = stack.enter_context(started)
         sides[name] = Side(server, filled.targets, filled.files)
     copies = copy_for_peers(sides["now"].files, folder / "copies")
     forget_files(sides["now"].files)
+    targets = [f"/{path.name}" for path in copies]
     for name in PEERS:
         server = stack.enter_context(serving_peer(name, folder / "copies"))
-        sides[name] = Side(
-            server, [f"/{path.name}" for path in copies], copies
-        )
+        sides[name] = Side(server, targets, copies)
     return sides
 
 
-def forget_files(files: list[Path]) -> None:
+def forget_files(files):
     """Let the kernel read them from the disk when they are asked for."""
     os.sync()
     for path in files:
@@ -133,16 +117,15 @@ def forget_files(files: list[Path]) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def ask_twice(side: Side) -> Figures:
-    first = percentiles_ms(ask_all(side))
-    second = percentiles_ms(ask_all(side))
-    return {
-        **{f"first time, {name}": number for name, number in first.items()},
-        **{f"again, {name}": number for name, number in second.items()},
-    }
+def ask_twice(side):
+    figures = {}
+    for time_of in ("first time", "again"):
+        for name, number in percentiles_ms(ask_all(side)).items():
+            figures[f"{time_of}, {name}"] = number
+    return figures
 
 
-def ask_all(side: Side) -> list[float]:
+def ask_all(side):
     """How long each card takes. Exits when an answer is not the stored card."""
     times = []
     with contextlib.closing(connect(side.server)) as connection:
@@ -150,40 +133,11 @@ def ask_all(side: Side) -> list[float]:
             began = time.perf_counter()
             answer = exchange(connection, "GET", target)
             times.append(time.perf_counter() - began)
-            is_stored = (
-                answer.status == 200 and answer.headers["X-Cache"] != "MISS"
-            )
-            if not is_stored or len(answer.body) != file.stat().st_size:
-                raise SystemExit(
-                    f"{target} is not answered with the stored card: {answer.headers}"
-                )
+            is_whole = len(answer.body) == file.stat().st_size
+            if not is_whole or answer.headers["X-Cache"] == "MISS":
+                raise SystemExit(f"{target}: {answer.headers}")
     return times
 
 
 if __name__ == "__main__":
-    parser = wrk.parser_of(__doc__)
-    parser.add_argument(
-        "cards",
-        metavar="CARDS",
-        nargs="*",
-        type=int,
-        default=CARDS,
-        help="[120 1000 20000]",
-    )
-    parser.add_argument(
-        "--kilobytes",
-        metavar="N",
-        nargs="+",
-        type=float,
-        default=KILOBYTES,
-        help="[30 55]",
-    )
-    parser.add_argument(
-        "--closing",
-        metavar="SHARE",
-        nargs="+",
-        type=float,
-        default=CLOSING,
-        help="[0 0.05]",
-    )
-    main(parser.parse_args())
+    main()

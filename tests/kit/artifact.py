@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,12 @@ Run = Callable[..., "subprocess.CompletedProcess[Any]"]
 
 
 @pytest.fixture(scope="session")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def python(tmp_path_factory):
     """The interpreter of a new virtual environment that holds only Pillow."""
     return environment_with_pillow(tmp_path_factory.mktemp("venv"))
 
 
-def environment_with_pillow(folder: Path) -> Path:
+def environment_with_pillow(folder):
     venv.create(folder, symlinks=not WINDOWS, with_pip=False)
     (packages,) = folder.glob(
         "Lib/site-packages" if WINDOWS else "lib/python*/site-packages"
@@ -41,14 +41,14 @@ def environment_with_pillow(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pyz(tmp_path_factory):
     target = tmp_path_factory.mktemp("artifact") / "cardbeat.pyz"
     command = [sys.executable, "build_zipapp.py", "--output", target]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     return target
 
 
-def copy_of_the_tree(folder: Path) -> Path:
+def copy_of_the_tree(folder):
     """The folder, with what the artifact and the package are built from."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "cardbeat", folder / "cardbeat", ignore=ignored)
@@ -57,7 +57,7 @@ def copy_of_the_tree(folder: Path) -> Path:
     return folder
 
 
-def clean_environment(**variables: str) -> dict[str, str]:
+def clean_environment(**variables):
     """The variables of this process, without those of cardbeat, of Python, and of systemd."""
     ours = (
         "CARDBEAT_",
@@ -74,7 +74,7 @@ def clean_environment(**variables: str) -> dict[str, str]:
     return kept | variables
 
 
-def ran(*command: Any, **options: Any) -> "subprocess.CompletedProcess[Any]":
+def ran(*command, **options):
     """Runs a program in the clean environment to its end, and captures what it prints as text."""
     options = {"env": clean_environment(), "timeout": RUN_SECONDS} | options
     if "stdout" not in options:
@@ -82,7 +82,7 @@ def ran(*command: Any, **options: Any) -> "subprocess.CompletedProcess[Any]":
     return subprocess.run(command, check=False, **options)
 
 
-def shell(commands: str, folder: Path, **variables: str) -> str:
+def shell(commands, folder, **variables):
     """What commands of a shell print, of which none may fail."""
     command = ("bash", "-euo", "pipefail", "-c", commands)
     done = ran(*command, cwd=folder, env=clean_environment(**variables))
@@ -93,14 +93,14 @@ def shell(commands: str, folder: Path, **variables: str) -> str:
 
 
 @pytest.fixture
-def run(python: Path, pyz: Path, tmp_path: Path) -> Run:
+def run(python, pyz, tmp_path):
     """Runs a command of the artifact in the test's folder."""
     return lambda *argv, **options: ran(
         python, pyz, *argv, cwd=tmp_path, **options
     )
 
 
-def is_refused(done: "subprocess.CompletedProcess[Any]") -> bool:
+def is_refused(done):
     """Whether it ended as the program does where an operator must change something."""
     return done.returncode == 2 and done.stderr.count("\n") == 1
 
@@ -108,37 +108,33 @@ def is_refused(done: "subprocess.CompletedProcess[Any]") -> bool:
 class Running:
     """A server process of the artifact."""
 
-    def __init__(self, process: Any, port: int, log: Path) -> None:
+    def __init__(self, process, port, log):
         self.process = process
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.log = log
 
-    def serves(self) -> bool:
+    def serves(self):
         """Whether it is past its start; the port alone takes connections before."""
         assert self.process.poll() is None, self.log.read_text()
         return " serves http" in self.log.read_text()
 
-    def kill(self) -> None:
+    def kill(self):
         self.process.kill()
         self.process.wait()
 
-    def stop(self) -> int:
+    def stop(self):
         """Its exit status after SIGTERM."""
         self.process.terminate()
         return int(self.process.wait(30))
 
 
 @contextlib.contextmanager
-def starter(
-    python: Path | str, pyz: Path, folder: Path, **variables: str
-) -> Iterator[Callable[..., Running]]:
+def starter(python, pyz, folder, **variables):
     """Starts the artifact in a folder with some options; what still runs at the end is ended."""
-    running: list[Running] = []
+    running = []
 
-    def start_one(
-        *options: str, port: int | None = None, **popen: Any
-    ) -> Running:
+    def start_one(*options, port=None, **popen):
         port = port or free_port()
         log = folder / f"log-{len(running)}.txt"
         command = [python, pyz, "--port", str(port), *options]
@@ -164,18 +160,14 @@ def starter(
 
 
 @pytest.fixture
-def start(
-    python: Path, pyz: Path, tmp_path: Path
-) -> Iterator[Callable[..., Running]]:
+def start(python, pyz, tmp_path):
     """Starts the artifact in the test's folder, as often as it is called."""
     with starter(python, pyz, tmp_path) as start_one:
         yield start_one
 
 
 @pytest.fixture(scope="module")
-def server(
-    python: Path, pyz: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running]:
+def server(python, pyz, tmp_path_factory):
     """One for all tests of a module, which leave it as it is."""
     with starter(python, pyz, tmp_path_factory.mktemp("served")) as start_one:
         yield start_one()

@@ -4,7 +4,7 @@ import contextlib
 import http.client
 import json
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 
 class Listening(Protocol):
@@ -18,23 +18,16 @@ class Answer:
     body: bytes
 
     @property
-    def json(self) -> Any:
+    def json(self):
         return json.loads(self.body)
 
 
-def connect(server: Listening) -> http.client.HTTPConnection:
+def connect(server):
     host = getattr(server, "host", "127.0.0.1")
     return http.client.HTTPConnection(host, server.port, timeout=60)
 
 
-def exchange(
-    connection: http.client.HTTPConnection,
-    method: str,
-    path: str,
-    body: Any = None,
-    key: str | None = None,
-    **headers: str,
-) -> Answer:
+def exchange(connection, method, path, body=None, key=None, **headers):
     """Ask over a connection, with a body as JSON. `If_Match` is the header `If-Match`."""
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     content = None
@@ -48,32 +41,27 @@ def exchange(
     return Answer(answer.status, answer.headers, answer.read())
 
 
-def ask(
-    server: Listening, method: str, path: str, *args: Any, **options: Any
-) -> Answer:
+def ask(server, method, path, *args, **options):
     """Ask over a connection of its own: `ask(server, "PATCH", "/checks/1", {"name": "b"}, key)`."""
     with contextlib.closing(connect(server)) as connection:
         return exchange(connection, method, path, *args, **options)
 
 
-def cards_key(server: Listening) -> str:
-    return str(ask(server, "POST", "/register").json["key"])
+def cards_key(server):
+    return ask(server, "POST", "/register").json["key"]
 
 
-def checks_key(server: Listening) -> str:
-    return str(
-        ask(server, "POST", "/register", {"email": "ops@example.com"}).json[
-            "key"
-        ]
-    )
+def checks_key(server):
+    body = {"email": "ops@example.com"}
+    return ask(server, "POST", "/register", body).json["key"]
 
 
-def new_check(server: Listening, key: str, **fields: Any) -> dict[str, Any]:
+def new_check(server, key, **fields):
     body = {"name": "job", "period_seconds": 3600, "grace_seconds": 0} | fields
-    return dict(ask(server, "POST", "/checks", body, key).json["check"])
+    return ask(server, "POST", "/checks", body, key).json["check"]
 
 
-def metric(server: Listening, name: str) -> float:
+def metric(server, name):
     lines = ask(server, "GET", "/metrics").body.decode().splitlines()
     (line,) = (line for line in lines if line.startswith(f"{name} "))
     return float(line.partition(" ")[2])

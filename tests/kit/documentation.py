@@ -21,18 +21,18 @@ PAGES = {
 BLOCK = re.compile(r"^```([\w-]+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def blocks(page: str, language: str) -> list[str]:
+def blocks(page, language):
     """The code in that language on a page, in its order."""
     return [
         code for found, code in BLOCK.findall(PAGES[page]) if found == language
     ]
 
 
-def example(name: str) -> str:
+def example(name):
     """The text of a file that the documentation links, such as `nginx.conf`."""
     return (FOLDER / "files" / name).read_text(encoding="utf-8")
 
 
-def block(page: str, language: str, text: str = "") -> str:
+def block(page, language, text=""):
     """The first of these that holds a text."""
     return next(code for code in blocks(page, language) if text in code)

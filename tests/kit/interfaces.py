@@ -2,15 +2,13 @@
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 FOLDER = Path(tempfile.gettempdir())
 
 
 @contextlib.contextmanager
-def they_stay() -> Iterator[None]:
+def they_stay():
     """Hold while a page may load, in any number of processes."""
     with _lock("turn", exclusively=True):
         lock = _lock("change", exclusively=False)
@@ -19,13 +17,13 @@ def they_stay() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def they_change() -> Iterator[None]:
+def they_change():
     """Hold while interfaces are added or removed. New pages wait behind this, so it comes after those that are open."""
     with _lock("turn", exclusively=True), _lock("change", exclusively=True):
         yield
 
 
-def _lock(name: str, *, exclusively: bool) -> IO[str]:
+def _lock(name, *, exclusively):
     """A locked file, whose lock ends when it is closed."""
     import fcntl
 

@@ -7,14 +7,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
-from cardbeat.database import Database, open_database
+from cardbeat.database import open_database
 from cardbeat.database.sqlite.file import FILE_NAME
 from tests.kit.support import free_port, wait_until
 from tests.kit.systems import IS_ROOT
@@ -55,27 +53,21 @@ EMPTY = """
 class Postgres:
     """A server with its data in a folder of its own, which ends with the process that started it."""
 
-    def __init__(
-        self,
-        folder: Path,
-        programs: Path,
-        addresses: str = "127.0.0.1",
-        **settings: str,
-    ) -> None:
+    def __init__(self, folder, programs, addresses="127.0.0.1", **settings):
         self.folder = folder
         self.port = free_port()
         self._programs = programs
         self._settings = SETTINGS | {"listen_addresses": addresses} | settings
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = None
         folder.mkdir(exist_ok=True)
         if IS_ROOT:
             shutil.chown(folder, "nobody")
 
     @property
-    def data(self) -> Path:
+    def data(self):
         return self.folder / "data"
 
-    def create(self) -> None:
+    def create(self):
         options = "--no-sync --auth=trust --username=cardbeat --encoding=UTF8 --locale=C.UTF-8"
         self._run(
             "initdb",
@@ -84,7 +76,7 @@ class Postgres:
             *options.split(),
         )
 
-    def copy(self, primary: "Postgres") -> None:
+    def copy(self, primary):
         """Become a standby of a primary that runs."""
         shutil.rmtree(self.data, ignore_errors=True)
         source = f"--dbname={primary.conninfo} application_name=standby"
@@ -96,16 +88,16 @@ class Postgres:
         )
         self._run("pg_basebackup", f"--pgdata={self.data}", source, *options)
 
-    def allow(self, addresses: str) -> None:
+    def allow(self, addresses):
         """Let clients from these in, from the next start on. Those on this machine are let in anyway."""
         with (self.data / "pg_hba.conf").open("a") as allowed:
             allowed.write(f"host all all {addresses} trust\n")
 
-    def start(self) -> None:
+    def start(self):
         self._begin()
         wait_until(self._answers, STARTED_SECONDS)
 
-    def _begin(self) -> None:
+    def _begin(self):
         values = self._settings | {"port": str(self.port)}
         options = [f"--{name}={value}" for name, value in values.items()]
         command = self._command("postgres", "-D", str(self.data), *options)
@@ -114,7 +106,7 @@ class Postgres:
                 command, cwd=self.folder, stdout=log, stderr=log
             )
 
-    def kill(self) -> None:
+    def kill(self):
         """As a power cut would, but for what the system has in its memory."""
         if self._process is None:
             return
@@ -131,7 +123,7 @@ class Postgres:
             )
 
     @contextlib.contextmanager
-    def suspended(self) -> Iterator[None]:
+    def suspended(self):
         """Its connections stay open, and nothing is answered."""
         stopped = self._stopped()
         try:
@@ -142,15 +134,15 @@ class Postgres:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
 
-    def promote(self) -> None:
+    def promote(self):
         self.execute("SELECT pg_promote(true, 30)")
         assert self.execute("SELECT pg_is_in_recovery()") == [(False,)]
 
     @property
-    def conninfo(self) -> str:
+    def conninfo(self):
         return f"host=127.0.0.1 port={self.port} user=cardbeat dbname=postgres"
 
-    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+    def execute(self, sql):
         """The rows of a statement, in a session of its own."""
         connected = psycopg.connect(
             self.conninfo, autocommit=True, connect_timeout=60
@@ -159,7 +151,7 @@ class Postgres:
             ran = connection.execute(sql)
             return ran.fetchall() if ran.description else []
 
-    def _answers(self) -> bool:
+    def _answers(self):
         if self._process.poll() is not None:
             log = (self.folder / "log").read_text()
             # A process of the server that was killed may not have ended yet.
@@ -170,7 +162,7 @@ class Postgres:
             return bool(self.execute("SELECT 1"))
         return False
 
-    def _stopped(self) -> list[int]:
+    def _stopped(self):
         """Its processes, none of which goes on. The first starts no more of them then."""
         first = self._process.pid
         os.kill(first, signal.SIGSTOP)
@@ -181,14 +173,14 @@ class Postgres:
             os.kill(int(child), signal.SIGSTOP)
         return [first, *map(int, children)]
 
-    def _shared_memory(self) -> str:
+    def _shared_memory(self):
         """The number of its segment in System V's shared memory, which outlives it."""
         lines = (self.data / "postmaster.pid").read_text().splitlines()
         return (
             lines[6].split()[1] if len(lines) > 6 and lines[6].split() else ""
         )
 
-    def _command(self, program: str, *arguments: str) -> list[str]:
+    def _command(self, program, *arguments):
         return [
             *ENDS_WITH_US,
             *AS_NOBODY,
@@ -196,7 +188,7 @@ class Postgres:
             *arguments,
         ]
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def _run(self, program, *arguments):
         command = self._command(program, *arguments)
         done = subprocess.run(
             command, cwd=self.folder, stdout=-1, stderr=-2, check=False
@@ -207,7 +199,7 @@ class Postgres:
 class Cluster(Postgres):
     """The one of most tests, each of which has a schema."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(self, folder, programs):
         # An autovacuum may count the rows of a table just when a test has emptied it, and then
         # each plan is for one row.
         settings = {"deadlock_timeout": "50ms", "autovacuum": "off"}
@@ -217,23 +209,23 @@ class Cluster(Postgres):
         self._schemas = itertools.count(1)
         self._used = ""
 
-    def stop(self) -> None:
+    def stop(self):
         self.kill()
 
-    def url(self, **options: str) -> str:
+    def url(self, **options):
         query = "&".join(
             f"{name}={value}"
             for name, value in {"host": str(self.folder), **options}.items()
         )
         return f"postgresql://cardbeat@:{self.port}/postgres?{query}"
 
-    def new_schema(self, name: str | None = None) -> str:
+    def new_schema(self, name=None):
         """The URL of a database without any table, as far as who uses it can tell."""
         name = name or f"test_{next(self._schemas)}"
         self.execute(f"CREATE SCHEMA {name}")
         return self.url(options=f"-csearch_path%3D{name}")
 
-    def emptied(self, folder: Path) -> str:
+    def emptied(self, folder):
         """The URL of a database of the newest schema, without rows. To make one for each test would take long."""
         if not self._used:
             self._used = self.new_schema("emptied")
@@ -243,14 +235,14 @@ class Cluster(Postgres):
         return self._used
 
 
-def installed() -> Path | None:
+def installed():
     """The folder of PostgreSQL's programs, of the newest version that Debian has installed."""
     found = Path("/usr/lib/postgresql").glob("*/bin")
     return max(found, key=lambda path: int(path.parent.name), default=None)
 
 
 @pytest.fixture(scope="session")
-def postgresql() -> Iterator[Cluster]:
+def postgresql():
     """A server that runs, for all tests together."""
     programs = installed()
     if programs is None:
@@ -264,7 +256,7 @@ def postgresql() -> Iterator[Cluster]:
         cluster.kill()
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     config.addinivalue_line(
         "markers",
         "engines(*names): of the database that the test runs on, by default sqlite",
@@ -277,7 +269,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+def pytest_generate_tests(metafunc):
     mark = metafunc.definition.get_closest_marker("engines")
     if mark and "engine" in metafunc.fixturenames:
         on_each = [
@@ -288,21 +280,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     for item in items:
         if "postgresql" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.postgresql)
 
 
 @pytest.fixture
-def engine(request: pytest.FixtureRequest) -> str:
+def engine(request):
     return str(getattr(request, "param", "sqlite"))
 
 
 @pytest.fixture
-def database_url(
-    engine: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> str | None:
+def database_url(engine, request, tmp_path):
     """None for a file."""
     return (
         None
@@ -312,7 +302,7 @@ def database_url(
 
 
 @pytest.fixture(scope="session")
-def new_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def new_file(tmp_path_factory):
     """An SQLite database of the newest schema, without rows. To make one for each test would take long."""
     folder = tmp_path_factory.mktemp("sqlite")
     open_database(folder).close()
@@ -320,10 +310,10 @@ def new_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def put_new_file(engine: str, new_file: bytes) -> Callable[[Path], None]:
+def put_new_file(engine, new_file):
     """Puts that database into a folder, as a server leaves it; does nothing for a test on PostgreSQL."""
 
-    def put(folder: Path) -> None:
+    def put(folder):
         if engine == "sqlite":
             folder.mkdir(mode=0o700, exist_ok=True)
             (folder / FILE_NAME).touch(0o600, exist_ok=False)
@@ -333,16 +323,12 @@ def put_new_file(engine: str, new_file: bytes) -> Callable[[Path], None]:
 
 
 @pytest.fixture
-def open_again(
-    tmp_path: Path,
-    database_url: str | None,
-    put_new_file: Callable[[Path], None],
-) -> Iterator[Callable[[], Database]]:
+def open_again(tmp_path, database_url, put_new_file):
     """Opens the same database once more, as a second process or a second host does."""
     put_new_file(tmp_path)
     with contextlib.ExitStack() as opened:
 
-        def open_() -> Database:
+        def open_():
             database = open_database(tmp_path, database_url)
             opened.callback(database.close)
             return database
@@ -351,5 +337,5 @@ def open_again(
 
 
 @pytest.fixture
-def database(open_again: Callable[[], Database]) -> Database:
+def database(open_again):
     return open_again()

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 PEM = Path(__file__).with_name("receiver.pem")
 """Key and certificate of `receiver.test`, signed by itself."""
@@ -27,27 +26,24 @@ class Received:
     headers: dict[str, str] = field(default_factory=dict)
 
     @property
-    def json(self) -> Any:
+    def json(self):
         return json.loads(self.body)
 
     @property
-    def id(self) -> str:
+    def id(self):
         return self.headers["webhook-id"]
 
 
 class Receiver:
     """Serves each connection with the next of its behaviours, and with the last of them for ever."""
 
-    def __init__(
-        self, *behaviours: Behaviour, host: str = "127.0.0.1", port: int = 0
-    ) -> None:
+    def __init__(self, *behaviours, host="127.0.0.1", port=0):
         self.behaviours = list(behaviours) or [answer()]
-        self.received: list[Received] = []
+        self.received = []
         self.connections = 0
         self.released = threading.Event()
         self.lock = threading.Lock()
-        self._server = _Server((host, port), _Handler)
-        self._server.receiver = self
+        self._server = _Server((host, port), self._serve)
         self.port = self._server.server_address[1]
         self.url = f"http://{host}:{self.port}/hook"
         self._thread = threading.Thread(
@@ -55,96 +51,90 @@ class Receiver:
         )
         self._thread.start()
 
-    def __enter__(self) -> "Receiver":
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.released.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
-    def serve(self, connection: socket.socket) -> None:
+    def _serve(self, connection, _address, _server):
         with self.lock:
             self.connections += 1
-            behaviour = self.behaviours[
-                min(self.connections, len(self.behaviours)) - 1
-            ]
+            behaviour = self.behaviours[0]
+            if len(self.behaviours) > 1:
+                self.behaviours.pop(0)
         # The sender may go at any moment: that is what is tested.
         with contextlib.suppress(OSError):
             behaviour(self, connection)
 
-    def read(self, connection: socket.socket) -> Received:
+    def read(self, connection):
         with connection.makefile("rb") as stream:
-            lines = []
-            while (
-                line := stream.readline().decode("latin-1").rstrip("\r\n")
-            ) != "":
-                lines.append(line)
-            headers = {
-                name.lower(): value
-                for name, _, value in (
-                    line.partition(": ") for line in lines[1:]
-                )
-            }
+            head = stream.readline().decode("latin-1").rstrip("\r\n")
+            headers = {}
+            while line := stream.readline().decode("latin-1").rstrip("\r\n"):
+                name, _, value = line.partition(": ")
+                headers[name.lower()] = value
             length = int(headers.get("content-length", 0))
             body = stream.read(length)
         if len(body) < length:
             raise ConnectionError("the sender went away")
-        received = Received(lines[0], body, headers)
+        received = Received(head, body, headers)
         with self.lock:
             self.received.append(received)
         return received
 
     @property
-    def ids(self) -> list[str]:
+    def ids(self):
         return [received.id for received in self.received]
 
 
 class Unlimited:
     """An attempt that may go to any address but the `crowded` ones, and is ended after so many seconds."""
 
-    def __init__(self, seconds: float | None = None, *crowded: str) -> None:
+    def __init__(self, seconds=None, *crowded):
         self.seconds = seconds
         self.crowded = crowded
         self.is_late = False
 
-    def enter(self, address: str) -> bool:
+    def enter(self, address):
         return address not in self.crowded
 
-    def connected(self, connection: socket.socket) -> None:
+    def connected(self, connection):
         if self.seconds is not None:
             threading.Timer(
                 self.seconds, self._shut_down, [connection.dup()]
             ).start()
 
-    def _shut_down(self, connection: socket.socket) -> None:
+    def _shut_down(self, connection):
         self.is_late = True
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)
         connection.close()
 
 
-def answer(status: int = 204, headers: str = "") -> Behaviour:
+def answer(status=204, headers=""):
     return say(
         f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\n{headers}\r\n".encode()
     )
 
 
-def say(data: bytes) -> Behaviour:
-    def behave(receiver: Receiver, connection: socket.socket) -> None:
+def say(data):
+    def behave(receiver, connection):
         receiver.read(connection)
         connection.sendall(data)
 
     return behave
 
 
-def hang(receiver: Receiver, connection: socket.socket) -> None:
+def hang(receiver, connection):
     receiver.read(connection)
     receiver.released.wait(60)
 
 
-def reset(receiver: Receiver, connection: socket.socket) -> None:
+def reset(receiver, connection):
     receiver.read(connection)
     connection.setsockopt(
         socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
@@ -152,15 +142,10 @@ def reset(receiver: Receiver, connection: socket.socket) -> None:
     connection.close()
 
 
-def repeat(
-    piece: bytes,
-    first: bytes = b"",
-    pause_seconds: float = 0.05,
-    read: bool = True,
-) -> Behaviour:
+def repeat(piece, first=b"", pause_seconds=0.05, read=True):
     """Say something small again and again until the other side has had enough."""
 
-    def behave(receiver: Receiver, connection: socket.socket) -> None:
+    def behave(receiver, connection):
         if read:
             receiver.read(connection)
         connection.sendall(first)
@@ -170,15 +155,13 @@ def repeat(
     return behave
 
 
-def over_tls(
-    inner: Behaviour, least: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
-) -> Behaviour:
+def over_tls(inner, least=ssl.TLSVersion.TLSv1_2):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = least
     context.load_cert_chain(PEM)
 
-    def behave(receiver: Receiver, connection: socket.socket) -> None:
-        names: list[str | None] = []
+    def behave(receiver, connection):
+        names = []
         context.sni_callback = lambda _connection, name, _context: (
             names.append(name)
         )
@@ -189,12 +172,6 @@ def over_tls(
     return behave
 
 
-class _Handler(socketserver.BaseRequestHandler):
-    def handle(self) -> None:
-        self.server.receiver.serve(self.request)  # type: ignore[attr-defined]
-
-
 class _Server(socketserver.ThreadingTCPServer):
     request_queue_size = 500
     allow_reuse_address = True
-    receiver: Receiver

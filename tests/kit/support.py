@@ -7,22 +7,13 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
 
-from cardbeat.config import Config
-from cardbeat.database import Database, Transaction
 from cardbeat.web.clients import network_of
 from cardbeat.web.loop import Loop
 from cardbeat.web.message import Request, Response, header_lines
-from cardbeat.web.router import Answer, Awaited, Router, refusal_of
+from cardbeat.web.router import Awaited, refusal_of
 from cardbeat.web.server import Listener
-
-if TYPE_CHECKING:
-    from cardbeat.service import Service
-
-T = TypeVar("T")
 
 GOOD_CHECK = {
     "name": "nightly backup",
@@ -36,17 +27,17 @@ GOOD_CHECK = {
 class FakeClock:
     """A clock that only the test moves."""
 
-    def __init__(self, now: float = 1_800_000_000) -> None:
+    def __init__(self, now=1_800_000_000):
         self.now = now
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, seconds):
         self.now += seconds
 
 
-def service_of(config: Config, clock: Callable[[], float]) -> "Service":
+def service_of(config, clock):
     """The service of a config, bound and not serving; whoever asks for it closes it."""
     from cardbeat.service import Service
 
@@ -58,21 +49,21 @@ def service_of(config: Config, clock: Callable[[], float]) -> "Service":
 class App:
     """The whole application without a socket: requests go to its router as values."""
 
-    def __init__(self, service: "Service", clock: FakeClock) -> None:
+    def __init__(self, service, clock):
         self.service = service
         self.clock = clock
 
     def __call__(
         self,
-        method: str,
-        target: str,
-        json_body: Any = None,
+        method,
+        target,
+        json_body=None,
         *,
-        key: str | None = None,
-        body: bytes = b"",
-        headers: dict[str, str] | None = None,
-        client: str = "127.0.0.1",
-    ) -> Response:
+        key=None,
+        body=b"",
+        headers=None,
+        client="127.0.0.1",
+    ):
         sent = dict(headers or {})
         if key is not None:
             sent["authorization"] = f"Bearer {key}"
@@ -93,25 +84,25 @@ class App:
         )
         return answer_of(self.service.router, request)
 
-    def json(self, *args: Any, **options: Any) -> dict[str, Any]:
+    def json(self, *args, **options):
         """The body of an answer that is expected to be JSON."""
         return dict(json.loads(self(*args, **options).body))
 
-    def cards_key(self) -> str:
+    def cards_key(self):
         return str(self.json("POST", "/register")["key"])
 
-    def checks_key(self) -> str:
+    def checks_key(self):
         return str(
             self.json("POST", "/register", {"email": "ops@example.com"})["key"]
         )
 
 
-def answer_of(router: Router, request: Request) -> Response:
+def answer_of(router, request):
     """What a client gets for a request, however long it takes, with all headers that are written."""
     return taken(response_of(router, request))
 
 
-def response_of(router: Router, request: Request) -> Response:
+def response_of(router, request):
     try:
         route = router.find(request)
         if route.guard:
@@ -122,7 +113,7 @@ def response_of(router: Router, request: Request) -> Response:
         return refusal_of(request, error)
 
 
-def settled(request: Request, answer: Answer) -> Response:
+def settled(request, answer):
     """The response that a handler's answer becomes in the end."""
     while not isinstance(answer, Response):
         if isinstance(answer, Awaited):
@@ -133,7 +124,7 @@ def settled(request: Request, answer: Answer) -> Response:
     return answer
 
 
-def taken(response: Response) -> Response:
+def taken(response):
     """A response as a client has it, with all headers that are written."""
     headers = dict(response.headers)
     for line in header_lines(response).decode("latin-1").split("\r\n")[:-2]:
@@ -142,13 +133,13 @@ def taken(response: Response) -> Response:
     return Response(response.status, response.body, headers)
 
 
-def count_up(transaction: Transaction) -> None:
+def count_up(transaction):
     """A write of which `counted` tells how often it was made."""
     sql = "INSERT INTO monitor VALUES ('n', 1) ON CONFLICT (name) DO UPDATE SET value = monitor.value + 1"
     transaction.execute(sql)
 
 
-def counted(database: Database) -> int | None:
+def counted(database):
     """None before the first."""
     with database.read() as connection:
         return connection.execute("SELECT max(value) FROM monitor").fetchone()[
@@ -157,7 +148,7 @@ def counted(database: Database) -> int | None:
 
 
 @contextlib.contextmanager
-def writer_held(database: Database) -> Iterator[None]:
+def writer_held(database):
     """Keep the writer busy, so that what is written meanwhile comes to stand in one group."""
     entered, release = threading.Event(), threading.Event()
     held = begun(
@@ -171,7 +162,7 @@ def writer_held(database: Database) -> Iterator[None]:
     held.result(10)
 
 
-def begun(deed: Callable[[], T]) -> Future[T]:
+def begun(deed):
     """Do something in a thread of its own, which has time to come to where it waits.
 
     `result` returns what it returns, or raises what it raises.
@@ -183,7 +174,7 @@ def begun(deed: Callable[[], T]) -> Future[T]:
     return future
 
 
-def free_port() -> int:
+def free_port():
     """One that the system does not give by itself: those begin at 32768 on Linux, or higher."""
     while True:
         port = 10_000 + secrets.randbelow(22_000)
@@ -192,7 +183,7 @@ def free_port() -> int:
             return port
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(condition, seconds=60):
     """Return as soon as the condition holds; fail when it does not within the time."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -201,14 +192,14 @@ def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
 
 
 @contextlib.contextmanager
-def full_disk() -> Iterator[IO[bytes]]:
+def full_disk():
     """A file that takes nothing, for a program's output."""
     with open("/dev/full", "wb") as file:
         yield file
 
 
 @contextlib.contextmanager
-def gone_reader() -> Iterator[IO[bytes]]:
+def gone_reader():
     """A pipe that no process reads any more."""
     reading, writing = os.pipe()
     os.close(reading)

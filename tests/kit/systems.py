@@ -2,7 +2,6 @@
 
 import os
 import sys
-from typing import Final
 
 import pytest
 
@@ -12,11 +11,11 @@ WINDOWS = sys.platform == "win32"
 IS_ROOT = current_user() == 0
 
 if sys.platform == "win32":
-    UNLIMITED: Final = -1
+    UNLIMITED = -1
 else:
     import resource
 
-    UNLIMITED: Final = resource.RLIM_INFINITY
+    UNLIMITED = resource.RLIM_INFINITY
 
 MODES = pytest.mark.skipif(
     WINDOWS, reason="Windows has no modes and owners of files"

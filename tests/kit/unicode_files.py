@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +26,7 @@ class BidiCase(NamedTuple):
     levels: list[int]
     order: list[int]
 
-    def passes(self) -> bool:
+    def passes(self):
         rtl = bidi.is_rtl(self.text) if self.rtl is None else self.rtl
         found = _white_space_reset(
             self.text, bidi.levels(self.text, rtl), int(rtl)
@@ -39,7 +38,7 @@ class BidiCase(NamedTuple):
         ]
 
 
-def character_cases(step: int = 1) -> Iterator[BidiCase]:
+def character_cases(step=1):
     """Every `step`th line of BidiCharacterTest.txt of a text that `clean` leaves as it is."""
     lines = (
         line
@@ -56,10 +55,10 @@ def character_cases(step: int = 1) -> Iterator[BidiCase]:
         )
 
 
-def class_cases(step: int = 1) -> Iterator[BidiCase]:
+def class_cases(step=1):
     """Every `step`th line of BidiTest.txt, in each direction that it names, of those that `clean` leaves as they are."""
-    levels: list[int] = []
-    order: list[int] = []
+    levels = []
+    order = []
     for n, line in enumerate(_lines("BidiTest.txt")):
         if line.startswith("@Levels:"):
             levels = _levels(line.partition(":")[2])
@@ -75,7 +74,7 @@ def class_cases(step: int = 1) -> Iterator[BidiCase]:
                     yield BidiCase(text, rtl, levels, order)
 
 
-def boundary_cases(name: str) -> Iterator[tuple[str, list[int]]]:
+def boundary_cases(name):
     """Of a file in `auxiliary`: texts, and where each is parted (÷), but for its beginning."""
     for line in _lines(f"auxiliary/{name}"):
         signs = line.split()
@@ -85,7 +84,7 @@ def boundary_cases(name: str) -> Iterator[tuple[str, list[int]]]:
         )
 
 
-def _white_space_reset(text: str, levels: list[int], base: int) -> list[int]:
+def _white_space_reset(text, levels, base):
     """L1, which `bidi.levels` leaves out: white space at the end, and before tabs, has the paragraph's level."""
     found, reset = list(levels), True
     for i in range(len(text) - 1, -1, -1):
@@ -98,20 +97,20 @@ def _white_space_reset(text: str, levels: list[int], base: int) -> list[int]:
     return found
 
 
-def _lines(name: str) -> Iterator[str]:
+def _lines(name):
     with (FOLDER / name).open(encoding="utf-8") as file:
         for line in file:
             if data := line.partition("#")[0].strip():
                 yield data
 
 
-def _text(codes: list[str]) -> str:
+def _text(codes):
     return "".join(chr(int(code, 16)) for code in codes)
 
 
-def _levels(text: str) -> list[int]:
+def _levels(text):
     return [-1 if level == "x" else int(level) for level in text.split()]
 
 
-def _numbers(text: str) -> list[int]:
+def _numbers(text):
     return [int(number) for number in text.split()]
