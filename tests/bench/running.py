@@ -33,7 +33,7 @@ FAILURES = ("not 2xx", "socket errors", "failures")
 """Figures of which the sum over all rounds is shown, not the median."""
 
 
-def arguments_of(description, *words, trees=2, **options):
+def arguments_of(description, /, *words, trees=2, **options):
     """What a bench is to do, from its command line. `description` is the help.
 
     So many checkouts may be named. `options` have their usual values: False for a switch, None for
