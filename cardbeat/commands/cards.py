@@ -172,23 +172,21 @@ def _draw(source: Source, folder: "Folder", told: Summary) -> list[str]:
     """Draw the cards that are not there yet. Returns the places of those that are then."""
     from cardbeat.site.workers import draw  # noqa: PLC0415
 
-    cards = source.cards
-    new: list[str] = []
-    for output, card in cards.items():
+    new = {}
+    for output, card in source.cards.items():
         try:
-            there = folder.has(output, card)
-            kind = told["unchanged"] if there else new
-            kind.append(output)
+            if folder.has(output, card):
+                told["unchanged"].append(output)
+            else:
+                new[output] = card
         except OSError as error:
             _fail(told, f"can't write {output}: {error.strerror}")
     unshaped = 0
-    results = draw([cards[output] for output in new], folder.accent)
-    for count, (number, drawing) in enumerate(results, 1):
-        output = new[number]
+    for count, (output, drawing) in enumerate(draw(new, folder.accent), 1):
         try:
             if isinstance(drawing, str):
                 raise OSError(0, drawing)
-            folder.put(output, cards[output], drawing)
+            folder.put(output, new[output], drawing)
             told["drawn"].append(output)
             unshaped += drawing.unshaped
         except OSError as error:
@@ -210,13 +208,14 @@ def _write_tags(
     """Name the cards that are there in pages without an image."""
     for output in there:
         path = source.page_of[output]
-        if source.pages[path].image:
+        said = source.pages[path]
+        if said.image:
             continue  # it has one of its own
         page = given.source / path
         url = given.site + quote(inside + output, errors="surrogateescape")
         title = source.cards[output].title
         try:
-            source.pages[path] = write_tags(page, url, title)
+            source.pages[path] = write_tags(page, said, url, title)
             told["tagged"].append(path)
         except OSError as error:
             _fail(told, f"can't write tags into {page}: {error.strerror}")

@@ -2,27 +2,24 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
-from cardbeat.site.tags import attributes_of, tags_of
+from cardbeat.site.tags import tags_of
 from cardbeat.vendor.webencodings.labels import LABELS
 
-_UTF_8: Final = "utf-8"
-_BEGINNINGS: Final = {
+_UTF_8 = "utf-8"
+_BEGINNINGS = {
     b"\xef\xbb\xbf": _UTF_8,
     b"\xff\xfe": "utf-16-le",
     b"\xfe\xff": "utf-16-be",
     b"<\0?\0x\0": "utf-16-le",
     b"\0<\0?\0x": "utf-16-be",
 }
-_CODECS: Final = {
+_CODECS = {
     "big5": "big5hkscs",
     "euc-kr": "cp949",
     "gbk": "gb18030",
-    "hz-gb-2312": "hz",
     "iso-2022-jp": "iso2022_jp_ext",
     "iso-8859-8-i": "iso-8859-8",
-    "macintosh": "mac-roman",
     "shift_jis": "cp932",
     "utf-16be": _UTF_8,  # A page that says so in ASCII is in UTF-8.
     "utf-16le": _UTF_8,
@@ -31,24 +28,17 @@ _CODECS: Final = {
     "x-user-defined": "cp1252",
 }
 """Python's codecs for encodings of the standard that it calls otherwise, or knows less of."""
-_NEWER: Final = (
+_NEWER = (
     "csunicode iso-10646-ucs-2 ucs-2 unicode unicode11utf8 unicode20utf8 unicodefeff unicodefffe"
     " x-unicode20utf8"
 )
-_LABELS: Final = {
-    **LABELS,
-    **dict.fromkeys(_NEWER.split(), _UTF_8),
-    "koi8-ru": "koi8-u",
-    "ms932": "shift_jis",
-}
+_NAMES = LABELS | dict.fromkeys(_NEWER.split(), _UTF_8)
+_NAMES |= {"koi8-ru": "koi8-u", "ms932": "shift_jis"}
 """With what the standard has had since, but for three labels that no browser can read."""
-_CONTENT: Final = re.compile(
-    r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s;][^\s;]*))""",
-    re.ASCII | re.IGNORECASE,
+_CONTENT = re.compile(
+    r"""charset\s*=\s*(["']?)([^"'\s;]+)\1""", re.ASCII | re.IGNORECASE
 )
-_XML: Final = re.compile(
-    r"""<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)""", re.ASCII
-)
+_XML = re.compile(r"""<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)""", re.ASCII)
 
 
 def codec_of(raw: bytes) -> str:
@@ -66,11 +56,11 @@ def codec_of(raw: bytes) -> str:
     for tag in tags_of(view):
         if tag.start > last:
             break
-        declared = tag.name == "meta" and codec_of_meta(attributes_of(tag))
+        declared = tag.name == "meta" and codec_of_meta(tag.values)
         if declared:
             return declared
     in_xml = _XML.match(view)
-    declared = _codec_of(in_xml[1]) if in_xml else None
+    declared = in_xml and _codec_of(in_xml[1])
     if declared:
         return declared
     try:
@@ -82,14 +72,11 @@ def codec_of(raw: bytes) -> str:
 
 def codec_of_meta(values: Mapping[str, str]) -> str | None:
     """The codec that a `meta` with these attributes declares."""
-    label = values.get("charset")
-    if (
-        label is None
-        and values.get("http-equiv", "").lower() == "content-type"
-    ):
-        found = _CONTENT.search(values.get("content", ""))
-        label = found[found.lastindex or 0] if found else None
-    return _codec_of(label or "")
+    if "charset" in values:
+        return _codec_of(values["charset"])
+    is_type = values.get("http-equiv", "").lower() == "content-type"
+    found = is_type and _CONTENT.search(values.get("content", ""))
+    return _codec_of(found[2]) if found else None
 
 
 def decoded(raw: bytes, codec: str) -> str:
@@ -106,16 +93,14 @@ def byte_of(raw: bytes, text: str, at: int, codec: str) -> int | None:
 
 
 def _codec_of(label: str) -> str | None:
-    name = _LABELS.get(label.strip(" \t\n\r\f").lower(), "")
-    return _CODECS.get(name, name) or None
+    name = _NAMES.get(label.strip(" \t\n\r\f").lower())
+    return _CODECS.get(name, name) if name else None
 
 
 def _errors(codec: str) -> str:
     """What lets a codec of Python read any bytes, and write most of them as they were."""
     if codec.startswith("utf-16"):
         return "surrogatepass"
-    return (
-        "replace"
-        if codec.startswith(("hz", "iso2022", "iso-2022"))
-        else "surrogateescape"
-    )
+    if codec.startswith(("hz", "iso2022", "iso-2022")):
+        return "replace"
+    return "surrogateescape"

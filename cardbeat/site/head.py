@@ -3,64 +3,62 @@
 import html
 import re
 from collections.abc import Iterator
-from typing import Final
 
 from cardbeat.site.charset import byte_of, codec_of_meta, decoded
 from cardbeat.site.page import BuiltPage, read_page
-from cardbeat.site.tags import attributes_of, tags_of
+from cardbeat.site.tags import tags_of
 
-NETWORKS_READ: Final = 32 * 1024
+NETWORKS_READ = 32 * 1024
 """Bytes of a page that Slack reads. No other network is known to read less."""
-_EARLY: Final = 8 * 1024  # characters
-_TAGS: Final = """\
-<meta property="og:image" content="{url}">
-<meta property="og:image:width" content="1200">
-<meta property="og:image:height" content="630">
-<meta property="og:image:alt" content="{alt}">
-<meta name="twitter:card" content="summary_large_image">
-<meta name="twitter:image:alt" content="{alt}">"""
-_TITLE: Final = '<meta property="og:title" content="{alt}">'
-_URL: Final = '<meta property="og:url" content="{url}">'
-_IN_HEAD: Final = (
-    "! html head base title meta link script style noframes".split()
-)
+_EARLY = 8 * 1024  # characters
+_IN_HEAD = "! html head base title meta link script style noframes".split()
 """Not `template` and `noscript`, which end the head for the parsers of some networks."""
-_XHTML: Final = re.compile(
+_XHTML = re.compile(
     r"<\?xml|<!doctype[^>]*xhtml|<html[^>]*xmlns", re.IGNORECASE
 )
 
 
 def image_tags(url: str, title: str) -> list[str]:
     """The lines that the builder's page gives."""
-    return _TAGS.format(url=_escaped(url), alt=_escaped(title)).split("\n")
+    return [
+        _line("og:image", url),
+        _line("og:image:width", "1200"),
+        _line("og:image:height", "630"),
+        _line("og:image:alt", title),
+        _line("twitter:card", "summary_large_image"),
+        _line("twitter:image:alt", title),
+    ]
+
+
+def _line(name: str, content: str) -> str:
+    key = "property" if name.startswith("og:") else "name"
+    text = html.escape(content, quote=False).replace('"', "&quot;")
+    text = re.sub(r"\s+", " ", text)
+    return f'<meta {key}="{name}" content="{text}">'
 
 
 def with_tags(
-    raw: bytes, url: str, title: str
+    raw: bytes, page: BuiltPage, url: str, title: str
 ) -> tuple[bytes, BuiltPage] | None:
-    """A page that names its image, early in its head, and what it says then.
+    """A page without an image that names this one, early in its head, and what it says then.
 
-    All other bytes are as before; a page that has an image is returned as it is. None if there is
-    no place, or if the page would not have this image.
+    All other bytes are as before. None if there is no place, or if a reader would not find it.
     """
-    page = read_page(raw)
-    if page.image:
-        return raw, page
     text = decoded(raw, page.codec)
     place = _place_in(text)
-    lines = image_tags(url, title)
-    if not page.said("og:title"):
-        lines.append(_TITLE.format(alt=_escaped(title)))
-    if not page.said("og:url") and _is_whole_url(page.canonical):
-        lines.append(_URL.format(url=_escaped(page.canonical)))
-    line_end = "\r\n" if "\r\n" in text else "\n"
-    # At the very start, but for a byte order mark, the line's end is behind the lines.
-    tags = line_end.join(["", *lines] if place > 1 else [*lines, ""])
-    if _XHTML.search(text, 0, place):
-        tags = tags.replace(">", " />")
     at = byte_of(raw, text, place, page.codec)
     if at is None:
         return None
+    lines = image_tags(url, title)
+    if not page.said("og:title"):
+        lines.append(_line("og:title", title))
+    if not page.said("og:url") and _is_whole_url(page.canonical):
+        lines.append(_line("og:url", page.canonical))
+    # At the very start, but for a byte order mark, the line's end is behind the lines.
+    lines.insert(0 if place > 1 else len(lines), "")
+    tags = ("\r\n" if "\r\n" in text else "\n").join(lines)
+    if _XHTML.search(text, 0, place):
+        tags = tags.replace(">", " />")
     tagged = raw[:at] + tags.encode(page.codec, "xmlcharrefreplace") + raw[at:]
     says = read_page(tagged)
     return (tagged, says) if says.image == url else None
@@ -72,35 +70,30 @@ def _place_in(text: str) -> int:
     1. Behind the charset's `meta`, where it is early in the head.
     2. At the start of the head, whose own tags may be left out.
     """
-    at = int(text.startswith("\ufeff"))
-    start = at
+    at = start = int(text.startswith("\ufeff"))
     has_begun = False
     for tag in tags_of(text):
         if tag.name not in _IN_HEAD or text[at : tag.start].strip(" \t\n\r\f"):
             break
         at = tag.end
+        if tag.name == "meta" and codec_of_meta(tag.values):
+            return at if at <= _EARLY else start
         if not has_begun and tag.name in ("!", "html", "head"):
             start = at
         has_begun = has_begun or tag.name not in ("!", "html")
-        if tag.name == "meta" and codec_of_meta(attributes_of(tag)):
-            return at if at <= _EARLY else start
     return start
 
 
 def warnings_of(page: BuiltPage, *, names_card: bool) -> Iterator[str]:
     """What networks will not see of a page, by the names of the summary's lists."""
-    images = [content for name, content in page.metas if name == "og:image"]
+    images = page.contents("og:image")
     if "" in images:
         yield "empty_image"
     if not all(map(_is_whole_url, filter(None, images))):
         yield "relative_image"
-    cards = [
-        content.lower()
-        for name, content in page.metas
-        if name == "twitter:card"
-    ]
-    is_large = cards[:1] == ["summary_large_image"]
-    if len(set(cards)) > 1 or (names_card and cards and not is_large):
+    cards = [card.lower() for card in page.contents("twitter:card")]
+    is_small = cards != [] and cards[0] != "summary_large_image"
+    if len(set(cards)) > 1 or (names_card and is_small):
         yield "twitter_card"
     if page.image_end > NETWORKS_READ:
         yield "late_tags"
@@ -108,10 +101,3 @@ def warnings_of(page: BuiltPage, *, names_card: bool) -> Iterator[str]:
 
 def _is_whole_url(url: str) -> bool:
     return url.lower().startswith(("https://", "http://"))
-
-
-def _escaped(text: str) -> str:
-    """A text as the value of an attribute in double quotes, on one line."""
-    return re.sub(
-        r"\s+", " ", html.escape(text, quote=False).replace('"', "&quot;")
-    )

@@ -3,18 +3,17 @@
 import hashlib
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Final
 
-_INDEX: Final = re.compile(r"(.*)/index\.html?", re.IGNORECASE | re.DOTALL)
-_NOT_IN_NAMES: Final = re.compile(r"[<>:\"\\|?*\x00-\x1f\x7f\ud800-\udfff]")
-_MOST_BYTES: Final = 255  # of one name, on all usual file systems
-_SIGN: Final = re.compile(r"(?<=\S)(?:\s++(?:[|·•–—»«›‹/~-]|::)|:)\s++(?=\S)")
-_LONGEST_NAME: Final = 200  # characters, with the sign beside it
-_SHARE: Final = 0.8
+_ENDING = re.compile(r"(/index)?\.html?\Z", re.IGNORECASE)
+_NOT_IN_NAMES = re.compile(r"[<>:\"\\|?*\x00-\x1f\x7f\ud800-\udfff]")
+_MOST_BYTES = 255  # of one name, on all usual file systems
+_SIGN = re.compile(r"(?<=\S)(?:\s++(?:[|·•–—»«›‹/~-]|::)|:)\s++(?=\S)")
+_LONGEST_NAME = 200  # characters, with the sign beside it
+_SHARE = 0.8
 
 
 def problem_of(output: str) -> str:
@@ -33,9 +32,7 @@ def problem_of(output: str) -> str:
 
 def same_file(output: str) -> str:
     """One text for all paths that are the same file on some system."""
-    return unicodedata.normalize(
-        "NFC", unicodedata.normalize("NFC", output).casefold()
-    )
+    return unicodedata.normalize("NFC", output.casefold())
 
 
 def card_names(pages: Iterable[str]) -> dict[str, str]:
@@ -45,21 +42,14 @@ def card_names(pages: Iterable[str]) -> dict[str, str]:
     What can't be a name is replaced by a digest.
     """
     names: dict[str, str] = {}
-    taken: set[str] = set()
-    for page in sorted(
-        pages, key=lambda page: (not _INDEX.fullmatch(page), page)
-    ):
-        index = _INDEX.fullmatch(page)
-        plain = index[1] if index else page.rpartition(".")[0]
-        digest = hashlib.sha256(
-            page.encode("utf-8", "surrogateescape")
-        ).hexdigest()[:12]
+    taken = set()
+    for page in sorted(pages, key=lambda page: ("/index." not in page, page)):
+        plain = _ENDING.sub("", page)
+        digest = hashlib.sha256(page.encode("utf-8", "surrogateescape"))
         readable = re.sub("[^A-Za-z0-9]+", "-", plain)[:40].strip("-")
-        for name in (
-            f"{plain}.png",
-            f"{page}.png",
-            f"{readable}-{digest}.png",
-        ):
+        special = f"{readable}-{digest.hexdigest()[:12]}"
+        for stem in (plain, page, special):
+            name = f"{stem}.png"
             if not problem_of(name) and same_file(name) not in taken:
                 names[page] = name
                 taken.add(same_file(name))
@@ -74,26 +64,25 @@ def without_site_name(pages: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     of one language or of one folder end or begin with; one of five may lack it. Front pages do not
     count: often theirs is the name, or longer.
     """
-    groups: dict[tuple[str, str], list[str]] = {}
+    groups = defaultdict(list)
     for page, (title, language) in pages.items():
-        folder, slash, name = page.partition("/")
         if not title or page in ("index.html", "404.html"):
             continue
-        groups.setdefault(("site", ""), []).append(title)
-        groups.setdefault(("language", language.lower()), []).append(title)
-        if name != "index.html":
-            groups.setdefault(("folder", folder if slash else ""), []).append(
-                title
-            )
-    names: set[str] = set()
+        folder = page[: page.find("/") + 1]
+        groups["site"].append(title)
+        groups[f"language {language.lower()}"].append(title)
+        if page != f"{folder}index.html":
+            groups[f"folder {folder}"].append(title)
+    names = set()
     for titles in groups.values():
+        enough = max(2, _SHARE * len(titles))
         counts = Counter(chain.from_iterable(map(_parts_of, titles)))
-        for part, count in counts.items():
-            if count > 1 and count >= _SHARE * len(titles):
-                names.add(part)
-    return {
-        page: _shortened(title, names) for page, (title, _) in pages.items()
-    }
+        names |= {part for part, count in counts.items() if count >= enough}
+    shown = {}
+    for page, (title, _) in pages.items():
+        part = next(filter(names.__contains__, _parts_of(title)), "")
+        shown[page] = title.removesuffix(part).removeprefix(part)
+    return shown
 
 
 def _parts_of(title: str) -> list[str]:
@@ -111,10 +100,3 @@ def _parts_of(title: str) -> list[str]:
         title[: sign.end()] for sign in _SIGN.finditer(title[:_LONGEST_NAME])
     ]
     return ends + beginnings[::-1]
-
-
-def _shortened(title: str, names: set[str]) -> str:
-    for part in _parts_of(title):
-        if part in names:
-            return title.removesuffix(part).removeprefix(part)
-    return title

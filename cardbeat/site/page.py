@@ -1,15 +1,14 @@
 """What a page of built HTML says of itself. Pure."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import chain
 
 from cardbeat.site.charset import byte_of, codec_of, decoded
-from cardbeat.site.tags import Tag, attributes_of, tags_of, text_of
+from cardbeat.site.tags import Tag, tags_of, text_of
 
-_REDIRECT: Final = re.compile(r"[\s\d.]*[;,]\s*\S")
-_IMAGES: Final = ("og:image", "og:image:url", "og:image:secure_url")
+_REDIRECT = re.compile(r"[\s\d.]*[;,]\s*\S")
+_IMAGES = ("og:image", "og:image:url", "og:image:secure_url")
 
 
 @dataclass
@@ -28,13 +27,14 @@ class BuiltPage:
     is_redirect: bool = False
     image_end: int = 0
 
+    def contents(self, wanted: str) -> list[str]:
+        """The contents of a name, in order."""
+        return [content for name, content in self.metas if name == wanted]
+
     def said(self, *names: str) -> str:
         """The content of the first of these names that has one."""
-        for wanted in names:
-            for name, content in self.metas:
-                if name == wanted and content:
-                    return content
-        return ""
+        contents = chain.from_iterable(map(self.contents, names))
+        return next(filter(None, contents), "")
 
     @property
     def image(self) -> str:
@@ -49,7 +49,6 @@ def read_page(raw: bytes) -> BuiltPage:
     # Behind these nothing is said, but perhaps the title.
     last = max(map(small.rfind, ("<meta", "<link", "<html")))
     has_title = False
-    image_end = 0
     open_templates = 0
     for tag in tags_of(text):
         if has_title and tag.start > last:
@@ -63,50 +62,41 @@ def read_page(raw: bytes) -> BuiltPage:
         elif tag.name == "title" and not has_title:
             has_title = True
             page.name = text_of(tag.text)
-        elif tag.name == "noscript":
-            # Text to browsers, but not to networks.
-            images = [
-                meta
-                for meta in _metas_of(tags_of(tag.text))
-                if meta[0] in _IMAGES
-            ]
-            page.metas.extend(images)
         else:
             _take(page, tag)
-            if (
-                not image_end
-                and page.metas
-                and page.metas[-1][0] == _IMAGES[0]
-            ):
-                image_end = tag.end
-    page.image_end = byte_of(raw, text, image_end, page.codec) or 0
+            is_image = page.metas and page.metas[-1][0] in _IMAGES
+            if is_image and not page.image_end:
+                end = byte_of(raw, text, tag.end, page.codec)
+                page.image_end = end or 0
     return page
 
 
 def _take(page: BuiltPage, tag: Tag) -> None:
-    values = attributes_of(tag)
+    """Note what a tag says of its page."""
+    values = tag.values
     match tag.name:
         case "meta":
-            page.metas.extend(_metas_of([tag]))
+            page.metas += _metas_of(tag)
             is_refresh = values.get("http-equiv", "").lower() == "refresh"
             if is_refresh and _REDIRECT.match(values.get("content", "")):
                 page.is_redirect = True
         case "html":
-            page.lang = (
-                page.lang or values.get("lang") or values.get("xml:lang", "")
-            )
+            lang = values.get("lang") or values.get("xml:lang", "")
+            page.lang = page.lang or lang
         case "link" if "canonical" in values.get("rel", "").lower().split():
             page.canonical = page.canonical or values.get("href", "")
+        case "noscript":
+            # Text to browsers, but not to networks.
+            for inner in tags_of(tag.text):
+                for name, content in _metas_of(inner):
+                    if name in _IMAGES:
+                        page.metas.append((name, content))
 
 
-def _metas_of(tags: Iterable[Tag]) -> list[tuple[str, str]]:
-    """The names and contents of the `meta` among these tags."""
-    found: list[tuple[str, str]] = []
-    for tag in tags:
-        if tag.name == "meta":
-            values = attributes_of(tag)
-            names = f"{values.get('property', '')} {values.get('name', '')}".lower()
-            found.extend(
-                (name, values.get("content", "")) for name in names.split()
-            )
-    return found
+def _metas_of(tag: Tag) -> list[tuple[str, str]]:
+    """The names and the content of a tag, if it is a `meta`."""
+    if tag.name != "meta":
+        return []
+    names = f"{tag.values.get('property', '')} {tag.values.get('name', '')}"
+    content = tag.values.get("content", "")
+    return [(name, content) for name in names.lower().split()]

@@ -2,10 +2,10 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from cardbeat.cards.request import Card, card_from
 from cardbeat.errors import Invalid
@@ -20,8 +20,7 @@ from cardbeat.site.names import (
 )
 from cardbeat.site.page import BuiltPage, read_page
 
-LINE_BYTES: Final = 64 * 1024
-PAGE_BYTES: Final = 32 * 1024 * 1024
+MOST_BYTES = 32 * 1024 * 1024
 
 
 @dataclass
@@ -44,55 +43,77 @@ def read_folder(
 ) -> Source:
     """The cards of the pages in a folder, with `usual` values for what pages don't say.
 
-    Links, hidden files and folders, and the folder `left_out` are not read.
+    The folder `left_out` is not read.
     """
     found = Source()
-    pages: dict[str, BuiltPage] = {}  # those that get a card
-    for path in _pages_in(folder, left_out, found.problems):
+
+    def fail(error: OSError) -> None:
+        problem = f"can't read {error.filename}: {error.strerror}"
+        found.problems.append(problem)
+
+    told = {}  # titles and languages of the pages that get a card
+    for path in names_in(folder, (".html", ".htm"), left_out, fail):
         try:
-            page = read_page(page_bytes(path))
+            page = read_page(bytes_of(folder / path))
         except OSError as error:
-            found.problems.append(f"can't read {path}: {error.strerror}")
+            error.filename = folder / path
+            fail(error)
             continue
-        name = path.relative_to(folder).as_posix()
-        found.pages[name] = page
+        found.pages[path] = page
         if not page.is_redirect:
-            pages[name] = page
+            told[path] = (page.name, page.lang)
     if not found.pages and not found.problems:
         found.problems.append(f"there is no HTML page in {folder}")
-    titles = without_site_name(
-        {name: (page.name, page.lang) for name, page in pages.items()}
-    )
-    for name, output in card_names(pages).items():
+    titles = without_site_name(told)
+    for path, output in card_names(titles).items():
+        fields = _fields_of_page(found.pages[path], titles[path])
         try:
-            fields = _fields_of_page(pages[name], titles[name])
             found.cards[output] = card_from({**usual, **fields})
-            found.page_of[output] = name
+            found.page_of[output] = path
         except Invalid:
-            found.untitled.append(name)
+            found.untitled.append(path)
     return found
 
 
-def page_bytes(path: Path) -> bytes:
-    """The bytes of a page. Raises `OSError`, also for a link."""
+def bytes_of(path: Path) -> bytes:
+    """The bytes of a file. Raises `OSError`, also for a link, or past `MOST_BYTES`."""
     with open(os.open(path, READ_FLAGS), "rb") as file:
-        raw = file.read(PAGE_BYTES + 1)
-    if len(raw) > PAGE_BYTES:
-        raise OSError(0, f"it is longer than {PAGE_BYTES // 2**20} MiB")
-    return raw
+        if os.fstat(file.fileno()).st_size > MOST_BYTES:
+            raise OSError(0, f"it is longer than {MOST_BYTES // 2**20} MiB")
+        return file.read() or b""  # of a pipe that has nothing yet
 
 
-def write_tags(path: Path, url: str, title: str) -> BuiltPage:
+def names_in(
+    folder: Path,
+    endings: tuple[str, ...],
+    unread: Path | None = None,
+    fail: Callable[[OSError], None] | None = None,
+) -> Iterator[str]:
+    """The files with these endings below a folder, by their paths in it, with slashes.
+
+    Left out are links, hidden files and folders, and the folder `unread`. `fail` is told of
+    folders that can't be read.
+    """
+    for place, folders, files in os.walk(folder, onerror=fail):
+        for name in [*folders]:
+            if name.startswith(".") or Path(place, name) == unread:
+                folders.remove(name)
+        inside = Path(place).relative_to(folder).as_posix()
+        for name in files:
+            if name.startswith(".") or not name.lower().endswith(endings):
+                continue
+            if not os.path.islink(f"{place}/{name}"):
+                yield f"{inside}/{name}".removeprefix("./")
+
+
+def write_tags(path: Path, page: BuiltPage, url: str, title: str) -> BuiltPage:
     """Let a page name its image, and return what it says then. Raises `OSError`."""
-    raw = page_bytes(path)
-    written = with_tags(raw, url, title)
+    written = with_tags(bytes_of(path), page, url, title)
     if written is None:
         raise OSError(0, "its head has no place for them")
-    tagged, page = written
-    if tagged != raw:
-        with written_whole(path) as file:
-            file.write(tagged)
-    return page
+    with written_whole(path) as file:
+        file.write(written[0])
+    return written[1]
 
 
 def _fields_of_page(page: BuiltPage, name: str) -> dict[str, str]:
@@ -109,24 +130,6 @@ def _fields_of_page(page: BuiltPage, name: str) -> dict[str, str]:
     }
 
 
-def _pages_in(
-    folder: Path, left_out: Path, problems: list[str]
-) -> Iterator[Path]:
-    """The HTML files below a folder, in order."""
-    try:
-        paths = sorted(folder.iterdir())
-    except OSError as error:
-        problems.append(f"can't read {folder}: {error.strerror}")
-        return
-    for path in paths:
-        if path.name.startswith(".") or path == left_out or path.is_symlink():
-            continue
-        if path.is_dir():
-            yield from _pages_in(path, left_out, problems)
-        elif path.suffix.lower() in (".html", ".htm") and path.is_file():
-            yield path
-
-
 def read_lines(file: BinaryIO, usual: Mapping[str, str]) -> Source:
     """The cards that the lines of a file ask for, with `usual` values for what a line leaves out.
 
@@ -141,13 +144,11 @@ def read_lines(file: BinaryIO, usual: Mapping[str, str]) -> Source:
             fields = _fields_of_line(line)
             output = PurePosixPath(fields.pop("output", "")).as_posix()
             problem = problem_of(output)
-            if problem:
-                raise ValueError(f"the output {output:.200} {problem}")
             first = lines.setdefault(same_file(output), number)
             if first != number:
-                raise ValueError(
-                    f"the output {output} is that of line {first} too"
-                )
+                problem = problem or f"is that of line {first} too"
+            if problem:
+                raise ValueError(f"the output {output:.200} {problem}")
             found.cards[output] = card_from({**usual, **fields})
         except (ValueError, Invalid) as error:
             found.problems.append(f"{file.name}, line {number}: {error}")
@@ -159,22 +160,15 @@ def read_lines(file: BinaryIO, usual: Mapping[str, str]) -> Source:
 def _fields_of_line(line: bytes) -> dict[str, str]:
     """The fields of one line. Raises `ValueError` with a sentence."""
     try:
-        read = (
-            json.loads(line.decode("utf-8-sig"))
-            if len(line) <= LINE_BYTES
-            else None
-        )
+        read = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         read = None
     if not isinstance(read, dict):
-        raise ValueError(
-            f"this is not a JSON object of at most {LINE_BYTES} bytes"
-        )
+        raise ValueError("this is not a JSON object")
+    fields = {}
     # Other fields are ignored, as other parameters of `/og` are.
-    fields = {
-        name: read[name] for name in (*Card._fields, "output") if name in read
-    }
-    for name, value in fields.items():
-        if not isinstance(value, str):
+    for name in {*Card._fields, "output"} & read.keys():
+        if not isinstance(read[name], str):
             raise ValueError(f"the field {name} must be a text")
+        fields[name] = read[name]
     return fields

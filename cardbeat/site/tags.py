@@ -8,46 +8,48 @@ reads pages otherwise in each version of Python.
 import html
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-_WITH_TEXT: Final = (
+_WITH_TEXT = (
     "title textarea script style xmp iframe noembed noframes noscript".split()
 )
 """Elements whose content is text. `noscript` is one where scripts run."""
-_FLAGS: Final = re.ASCII | re.DOTALL | re.IGNORECASE
-_NAME: Final = r"[a-z][^\s/>]*+"
+_FLAGS = re.ASCII | re.DOTALL | re.IGNORECASE
+_NAME = r"[a-z][^\s/>]*+"
 # A value whose quote is never closed ends no tag.
 # Groups are not possessive: Python 3.11.2, that of Debian 12, reads such wrongly (gh-106052).
-_REST: Final = r"""(?:[^=>]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])))*"""
-_ATTRIBUTE: Final = re.compile(
+_REST = r"""(?:[^=>]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])))*"""
+_ATTRIBUTE = re.compile(
     r"""([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>][^\s>]*+)))?""",
     _FLAGS,
 )
-_BEGIN: Final = re.compile("<[a-z/!?]", _FLAGS)
-_TAG: Final = re.compile(
+_BEGIN = re.compile("<[a-z/!?]", _FLAGS)
+_TAG = re.compile(
     rf"<(?:(/?{_NAME})({_REST})>"
     r"|!--(?:-?>|.*?(?:--!?>|\Z))|(?:[!?]|/(?![a-z]))[^>]*+(?:>|\Z))",
     _FLAGS,
 )
-_TOLD: Final = "|".join(
+_TOLD = "|".join(
     ["html", "head", "base", "meta", "link", "template", "svg", *_WITH_TEXT]
 )
-_UNTOLD: Final = re.compile(
+_UNTOLD = re.compile(
     rf"(?:[^<]*+</?(?!(?:{_TOLD})[\s/>]){_NAME}{_REST}>){{1,999}}", _FLAGS
 )
-_NO_REFERENCE: Final = re.compile("&(?=[a-z0-9]+=|#x?[0-9a-f]{10})", _FLAGS)
+_NO_REFERENCE = re.compile("&(?=[a-z0-9]+=|#x?[0-9a-f]{10})", _FLAGS)
 """`&copy=` in a URL, and a number that is no character's."""
-_NO_LETTER: Final = re.compile("[\ud800-\udfff]")
+_NO_LETTER = re.compile("[\ud800-\udfff]")
+_SPACES = re.compile("[ \t\n\r\f]+")
 
 
 class Tag(NamedTuple):
     """A tag, with the text of an element such as `title`, whose end tag is a part of it then.
 
-    An end tag has the name `/name`, a comment or declaration `!`. `end` is behind all of it.
+    An end tag has the name `/name`, a comment or declaration `!`. `values` are its attributes; of
+    one that is there twice, the first counts. `end` is behind all of it.
     """
 
     name: str
-    attributes: str
+    values: dict[str, str]
     text: str
     start: int
     end: int
@@ -71,29 +73,22 @@ def tags_of(page: str) -> Iterator[Tag]:
         is_closed = attributes.endswith("/")
         text_end = at = found.end()
         if name in _WITH_TEXT and not (open_svgs and is_closed):
-            end_tag = re.compile(rf"</{name}(?=[\s/>])[^>]*+>", _FLAGS).search(
-                page, at
-            )
-            text_end = end_tag.start() if end_tag else len(page)
-            at = end_tag.end() if end_tag else len(page)
+            end_tag = re.compile(rf"</{name}(?=[\s/>])[^>]*+>", _FLAGS)
+            text_end = at = len(page)
+            if ended := end_tag.search(page, found.end()):
+                text_end, at = ended.span()
         if not (open_svgs and name == "title"):
-            yield Tag(
-                name,
-                attributes,
-                page[found.end() : text_end],
-                found.start(),
-                at,
-            )
+            text = page[found.end() : text_end]
+            yield Tag(name, _values_in(attributes), text, found.start(), at)
         if name == "svg" and not is_closed:
             open_svgs += 1
         elif name == "/svg" and open_svgs:
             open_svgs -= 1
 
 
-def attributes_of(tag: Tag) -> dict[str, str]:
-    """The attributes of a tag. Of one that is there twice, the first counts."""
+def _values_in(attributes: str) -> dict[str, str]:
     values: dict[str, str] = {}
-    for name, *value in _ATTRIBUTE.findall(tag.attributes):
+    for name, *value in _ATTRIBUTE.findall(attributes):
         values.setdefault(name.lower(), text_of("".join(value)))
     return values
 
@@ -101,6 +96,4 @@ def attributes_of(tag: Tag) -> dict[str, str]:
 def text_of(source: str) -> str:
     """A text on one line, with its references read. What is no letter becomes U+FFFD."""
     text = html.unescape(_NO_REFERENCE.sub("&amp;", source))
-    return _NO_LETTER.sub("\ufffd", re.sub("[ \t\n\r\f]+", " ", text)).strip(
-        " "
-    )
+    return _NO_LETTER.sub("\ufffd", _SPACES.sub(" ", text)).strip(" ")

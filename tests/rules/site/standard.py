@@ -5,6 +5,7 @@ import warnings
 import html5lib
 
 from cardbeat.site import head
+from cardbeat.site.page import read_page
 
 URL = "https://x.example/cards/a.png"
 OWN = "https://o.example/own.png"
@@ -13,9 +14,12 @@ _HTML = "{http://www.w3.org/1999/xhtml}"
 
 
 def with_tags(html, title="A"):
-    """The page, in text or bytes, with its tags; None if it gets none."""
+    """The page, in text or bytes, as it is after our command; None if it gets no tags."""
     raw = html if isinstance(html, bytes) else html.encode()
-    written = head.with_tags(raw, URL, title)
+    page = read_page(raw)
+    if page.image:
+        return raw
+    written = head.with_tags(raw, page, URL, title)
     return written and written[0]
 
 
