@@ -1,23 +1,26 @@
-"""A check as a value, and the validation of the fields that callers set.
+"""A check as a value and in the log, and the validation of the fields that callers set.
 
 Pure: no database, no clock.
 """
 
+import logging
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from cardbeat.clock import time_or_none, utc_text
 from cardbeat.errors import Invalid, unknown_fields
+from cardbeat.log import cut
 from cardbeat.text import first_control_of_direction, first_seen
+
+log = logging.getLogger(__name__)
 
 NAME_CHARACTERS = 100
 LONGEST_SECONDS = 31_536_000
 """One year: the largest period and the largest grace."""
 REQUIRED = ("name", "period_seconds", "grace_seconds")
-CHANGEABLE = (*REQUIRED, "webhook_url", "repeat_seconds")
 
 REPEAT_SECONDS = range(300, 2_592_001)
 """Time between two reminders: at least 5 minutes, at most 30 days."""
@@ -45,6 +48,12 @@ TOLD = (
 )
 """The members of a check that its alerts tell."""
 
+LINES = 20
+"""Most checks of one call of `note` that have a line each. One line has the number of the rest."""
+OVERDUE = "%s is overdue"
+RECOVERED = "%s has recovered"
+GIVEN_UP = "an alert of %s was given up"
+
 RefusedUrl = Callable[[str], str | None]
 """Returns a sentence that says why a webhook URL is refused; None for a good URL."""
 
@@ -57,6 +66,9 @@ class Settings(NamedTuple):
     grace_seconds: int
     webhook_url: str | None
     repeat_seconds: int | None = None
+
+
+CHANGEABLE = Settings._fields
 
 
 class Check(NamedTuple):
@@ -98,7 +110,7 @@ class Check(NamedTuple):
     @classmethod
     def from_row(cls, row: Any) -> "Check":
         """The check in a row with named columns; the row may have other columns too."""
-        return cls._make(_columns_of(row))
+        return cls._make(_fields_of(row))
 
     def as_of(self, now: float) -> "Check":
         """The check as it is at this Unix second.
@@ -137,6 +149,14 @@ class Check(NamedTuple):
     def short_id(self) -> str:
         return self.id[:SHORT_ID_CHARACTERS]
 
+    @property
+    def subject(self) -> str:
+        """The check's name in the log. Its id is a secret, so it is cut.
+
+        The name that its owner chose could look like a line of the log.
+        """
+        return f"check {cut(self.id)} of key {self.api_key_id}"
+
     def as_read(self, host_of: Callable[[str], str]) -> dict[str, Any]:
         """The check as a read-only key sees it.
 
@@ -153,8 +173,20 @@ class Check(NamedTuple):
         return {name: shown[name] for name in TOLD}
 
 
-COLUMNS = Check._fields
-_columns_of = itemgetter(*COLUMNS)
+_fields_of = itemgetter(*Check._fields)
+COLUMNS = ", ".join(Check._fields)
+"""The columns of a statement whose rows are checks: `Check(*row)`."""
+
+
+def note(transition: str, subjects: Sequence[str]) -> None:
+    """Log a transition of each of these checks (`Check.subject`). Call it after the commit.
+
+    Those beyond `LINES` are one line: 10,000 lines take as long as a fifth of a sweep.
+    """
+    for subject in subjects[:LINES]:
+        log.info(transition, subject)
+    if len(subjects) > LINES:
+        log.info(transition, f"each of {len(subjects) - LINES} more checks")
 
 
 def validated(

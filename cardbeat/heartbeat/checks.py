@@ -10,7 +10,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from math import ceil
-from typing import Any
 
 from cardbeat.clock import Clock
 from cardbeat.config import TESTS_AN_HOUR
@@ -20,6 +19,7 @@ from cardbeat.heartbeat.alerts import recording
 from cardbeat.heartbeat.alerts.limits import HourlyLimit
 from cardbeat.heartbeat.alerts.message import TEST
 from cardbeat.heartbeat.check import (
+    CHANGEABLE,
     COLUMNS,
     SHORT_ID_CHARACTERS,
     Check,
@@ -31,7 +31,6 @@ WAITING_TESTS = 5
 """Test alerts of one check that may wait. A stranger with a free key chooses the receiver."""
 WAIT_SECONDS = 60
 """When to try again while these wait."""
-_COLUMNS = ", ".join(COLUMNS)
 _SHORT_ID = re.compile(f"[0-9a-f]{{{SHORT_ID_CHARACTERS}}}")
 
 
@@ -63,12 +62,6 @@ class Checks:
         Raises `Refusal` 403 if the key has all checks that its tier allows, 401 if the key was
         revoked.
         """
-        # Hexadecimal digits: an id never starts with a dash and needs no quotes in a shell.
-        values = {
-            **settings._asdict(),
-            "id": check_id or secrets.token_hex(16),
-            "key_id": key.id,
-        }
 
         def create(transaction: Transaction) -> Check:
             # Locked, so that creations at the same time can't exceed the limit together.
@@ -77,7 +70,24 @@ class Checks:
             most = key.limits.max_checks
             if most is not None and _count(transaction, key.id) >= most:
                 raise Refusal("too_many_checks", most=most)
-            return _insert(transaction, {**values, "now": int(self.clock())})
+            row = transaction.execute(
+                f"INSERT INTO checks (id, api_key_id, {', '.join(CHANGEABLE)},"
+                " clock_from, created_at, updated_at)"
+                f" SELECT :id, id, :{', :'.join(CHANGEABLE)}, :now, :now, :now FROM keys"
+                f" WHERE id = :key_id AND revoked_at IS NULL RETURNING {COLUMNS}",
+                settings._asdict()
+                | {
+                    # In hexadecimal, so that it never starts with a dash.
+                    "id": check_id or secrets.token_hex(16),
+                    "key_id": key.id,
+                    "now": int(self.clock()),
+                },
+            ).fetchone()
+            if row is None:
+                raise Refusal(
+                    "key_unknown", "This API key was revoked a moment ago."
+                )
+            return Check(*row)
 
         return self._database.create(create)
 
@@ -112,7 +122,7 @@ class Checks:
             if after is not None:
                 after_seq = _seq_of(connection, key_id, after)
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? AND seq > ?"
+                f"SELECT {COLUMNS} FROM checks WHERE api_key_id = ? AND seq > ?"
                 " ORDER BY seq LIMIT ?",
                 (key_id, after_seq, limit + 1),
             )
@@ -126,9 +136,7 @@ class Checks:
 
         They are read while the caller goes through them.
         """
-        sql = (
-            f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? ORDER BY seq"
-        )
+        sql = f"SELECT {COLUMNS} FROM checks WHERE api_key_id = ? ORDER BY seq"
         with self._database.read() as connection:
             for row in connection.execute(sql, (key_id,)):
                 yield Check(*row)
@@ -143,15 +151,37 @@ class Checks:
 
         def write(transaction: Transaction) -> Check:
             now = int(self.clock())
-            updated = _update(transaction, check, settings, now)
+            row = transaction.execute(
+                f"UPDATE checks SET {' = ?, '.join(CHANGEABLE)} = ?,"
+                " updated_at = ?, version = version + 1,"
+                # To another URL no alert was tried yet.
+                " delivery = CASE webhook_url WHEN ? THEN delivery END"
+                f" WHERE id = ? AND api_key_id = ? AND version = ? RETURNING {COLUMNS}",
+                (
+                    *settings,
+                    now,
+                    settings.webhook_url,
+                    check.id,
+                    check.api_key_id,
+                    check.version,
+                ),
+            ).fetchone()
+            if row is None:
+                raise Refusal("conflict")
             if settings.repeat_seconds != check.repeat_seconds:
-                _restart_reminders(transaction, check.id, now)
+                # Of an overdue check, from now or from the end of its snooze.
+                transaction.execute(
+                    "UPDATE checks SET remind_at = repeat_seconds + CASE"
+                    " WHEN clock_from > ? AND clock_from <= snoozed_until"
+                    " THEN clock_from ELSE ? END WHERE id = ? AND status = 'overdue'",
+                    (now, now, check.id),
+                )
                 recording.drop_reminders(transaction, [check.id])
             if is_moved:
                 recording.move(
                     transaction, check.id, settings.webhook_url, now
                 )
-            return updated
+            return Check(*row)
 
         updated = self._database.write(write)
         if is_moved:
@@ -173,18 +203,29 @@ class Checks:
 
         def write(transaction: Transaction) -> Check:
             now = int(self.clock())
-            values = {
-                "id": check_id,
-                "key_id": key_id,
-                "version": version,
-                "now": now,
-                "until": now + seconds,
-            }
-            snoozed = _snooze(transaction, values)
-            # During a snooze none is stored.
-            if seconds:
+            row = transaction.execute(
+                "UPDATE checks SET snoozed_until = :until, clock_from = :until, updated_at = :now,"
+                " version = version + 1,"
+                " remind_at = CASE status WHEN 'overdue' THEN :until + repeat_seconds END"
+                " WHERE id = :id AND api_key_id = :key_id"
+                " AND version = coalesce(:version, version)"
+                " AND (:until > :now OR clock_from > :now AND clock_from <= snoozed_until)"
+                f" RETURNING {COLUMNS}",
+                {
+                    "id": check_id,
+                    "key_id": key_id,
+                    "version": version,
+                    "now": now,
+                    "until": now + seconds,
+                },
+            ).fetchone()
+            if row is not None:
                 recording.drop_reminders(transaction, [check_id])
-            return snoozed
+                return Check(*row)
+            check = _own(transaction, key_id, check_id)
+            if version not in (None, check.version):
+                raise other_version(check)
+            return check
 
         return self._database.write(write)
 
@@ -196,8 +237,15 @@ class Checks:
         Raises `Refusal` 412 if `version` is given and the check has another one.
         """
 
+        sql = (
+            "DELETE FROM checks"
+            " WHERE id = ? AND api_key_id = ? AND version = coalesce(?, version)"
+        )
+
         def delete(transaction: Transaction) -> None:
-            _delete(transaction, key_id, check_id, version)
+            values = (check_id, key_id, version)
+            if not transaction.execute(sql, values).rowcount:
+                raise other_version(_own(transaction, key_id, check_id))
 
         self._database.write(delete)
 
@@ -253,87 +301,13 @@ class Checks:
         return {"on_time": 0, "overdue": 0} | dict(rows)
 
 
-def _insert(transaction: Transaction, values: dict[str, object]) -> Check:
-    row = transaction.execute(
-        f"INSERT INTO checks (id, api_key_id, {', '.join(Settings._fields)},"
-        " clock_from, created_at, updated_at)"
-        f" SELECT :id, id, :{', :'.join(Settings._fields)}, :now, :now, :now FROM keys"
-        " WHERE id = :key_id AND revoked_at IS NULL RETURNING *",
-        values,
-    ).fetchone()
-    if row is None:
-        raise Refusal("key_unknown", "This API key was revoked a moment ago.")
-    return Check.from_row(row)
-
-
-def _update(
-    transaction: Transaction, check: Check, settings: Settings, now: int
-) -> Check:
-    row = transaction.execute(
-        f"UPDATE checks SET {' = ?, '.join(Settings._fields)} = ?,"
-        " updated_at = ?, version = version + 1,"
-        # To another URL no alert was tried yet.
-        " delivery = CASE webhook_url WHEN ? THEN delivery END"
-        f" WHERE id = ? AND api_key_id = ? AND version = ? RETURNING {_COLUMNS}",
-        (
-            *settings,
-            now,
-            settings.webhook_url,
-            check.id,
-            check.api_key_id,
-            check.version,
-        ),
-    ).fetchone()
-    if row is None:
-        raise Refusal("conflict")
-    return Check(*row)
-
-
-def _restart_reminders(
-    transaction: Transaction, check_id: str, now: int
-) -> None:
-    """Let the time to the next reminder of an overdue check begin now or after its snooze."""
-    transaction.execute(
-        "UPDATE checks SET remind_at = repeat_seconds + CASE"
-        " WHEN clock_from > ? AND clock_from <= snoozed_until THEN clock_from ELSE ? END"
-        " WHERE id = ? AND status = 'overdue'",
-        (now, now, check_id),
-    )
-
-
-def _snooze(transaction: Transaction, values: dict[str, Any]) -> Check:
-    row = transaction.execute(
-        "UPDATE checks SET snoozed_until = :until, clock_from = :until, updated_at = :now,"
-        " version = version + 1,"
-        " remind_at = CASE status WHEN 'overdue' THEN :until + repeat_seconds END"
-        " WHERE id = :id AND api_key_id = :key_id AND version = coalesce(:version, version)"
-        " AND (:until > :now OR clock_from > :now AND clock_from <= snoozed_until)"
-        f" RETURNING {_COLUMNS}",
-        values,
-    ).fetchone()
-    if row is not None:
-        return Check(*row)
-    check = _own(transaction, values["key_id"], values["id"])
-    if values["version"] not in (None, check.version):
-        raise other_version(check)
-    return check
-
-
-def _delete(
-    transaction: Transaction, key_id: str, check_id: str, version: int | None
-) -> None:
-    sql = "DELETE FROM checks WHERE id = ? AND api_key_id = ? AND version = coalesce(?, version)"
-    if not transaction.execute(sql, (check_id, key_id, version)).rowcount:
-        raise other_version(_own(transaction, key_id, check_id))
-
-
 def _count(transaction: Transaction, key_id: str) -> int:
     sql = "SELECT count(*) FROM checks WHERE api_key_id = ?"
     return int(transaction.execute(sql, (key_id,)).fetchone()[0])
 
 
 def _own(transaction: Transaction, key_id: str, check_id: str) -> Check:
-    sql = f"SELECT {_COLUMNS} FROM checks WHERE id = ? AND api_key_id = ?"
+    sql = f"SELECT {COLUMNS} FROM checks WHERE id = ? AND api_key_id = ?"
     row = transaction.execute(sql, (check_id, key_id)).fetchone()
     if row is None:
         raise no_check()

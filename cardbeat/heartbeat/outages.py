@@ -1,31 +1,21 @@
-"""How checks turn overdue and back, in the log and in the table `outages`.
+"""How checks turn overdue and back: with their alerts, and with a row in the table `outages`.
 
 The table says when checks were overdue, for 92 days, at most the newest 1,000 of each.
 A row is written in the transaction in which a check turns overdue, and ended in the one in which it
 turns back, also for checks without a webhook.
 """
 
-import logging
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from cardbeat.clock import Clock, time_or_none, utc_text
 from cardbeat.database import Database, Row, Transaction, monitor
 from cardbeat.errors import Invalid
-from cardbeat.heartbeat.check import Check
+from cardbeat.heartbeat.alerts import message, recording
+from cardbeat.heartbeat.alerts.recording import marks
+from cardbeat.heartbeat.check import COLUMNS, Check
 from cardbeat.keys.key import Key
-from cardbeat.log import cut
-
-log = logging.getLogger(__name__)
-
-LINES = 20
-"""Most checks of one call of `note` that have a line each. One line has the number of the rest."""
-
-
-OVERDUE = "%s is overdue"
-RECOVERED = "%s has recovered"
-GIVEN_UP = "an alert of %s was given up"
 
 DAY_SECONDS = 86_400
 KEPT_DAYS = 92
@@ -39,62 +29,53 @@ NO_SEQ = 2**62
 """Larger than any."""
 
 
-class Turned(NamedTuple):
-    """A check that a statement has turned, which returns `TURNED`."""
+def turn_overdue(
+    transaction: Transaction,
+    reason: str,
+    where: str,
+    values: Sequence[object],
+    now: int,
+) -> list[Check]:
+    """Turn checks overdue that are on time, and store their outages and alerts.
 
-    id: str
-    api_key_id: str
-    webhook_url: str | None
-    outage: int
-    deadline_at: int
-    last_ping_at: int | None
-    ping_count: int
-    delivery: str | None
-    repeat_seconds: int | None
-    overdue_at: int
-    overdue_deadline_at: int | None
-    overdue_reason: str | None
-    key_prefix: str
-
-    @property
-    def subject(self) -> str:
-        return subject_of(self.id, self.key_prefix)
-
-
-TURNED = (
-    "RETURNING id, api_key_id, webhook_url, outage, deadline_at, last_ping_at, ping_count,"
-    " delivery, repeat_seconds, overdue_at, overdue_deadline_at, overdue_reason,"
-    " (SELECT prefix FROM keys WHERE keys.id = CAST(api_key_id AS TEXT)) AS key_prefix"
-)
-"""The end of a statement that changes checks. Without the cast SQLite uses no index there."""
-
-
-def note(transition: str, subjects: Sequence[str]) -> None:
-    """Log a transition of each of these checks (`subject_of`). Call it after the commit.
-
-    The lines do not hold checks' names: a client could choose one that looks like a line of the
-    log. Those beyond `LINES` are one line: 10,000 lines take as long as a fifth of a sweep.
+    `where` ends the statement that finds them, `values` are those of its `?`. Returns the checks
+    that were turned; on PostgreSQL others may have changed since they were found.
     """
-    for subject in subjects[:LINES]:
-        log.info(transition, subject)
-    if len(subjects) > LINES:
-        log.info(transition, f"each of {len(subjects) - LINES} more checks")
+    rows = transaction.execute(
+        "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?,"
+        " overdue_deadline_at = deadline_at, overdue_reason = ?, remind_at = ? + repeat_seconds"
+        f" WHERE status = 'on_time' AND {where} RETURNING {COLUMNS}",
+        (now, reason, now, *values),
+    )
+    checks = [Check(*row) for row in rows]
+    if checks:
+        _begin(transaction, checks)
+        recording.record(transaction, message.OVERDUE, checks, now)
+    return checks
 
 
-def subject_of(check_id: str, key_prefix: str) -> str:
-    """The name of a check in the log. Its id and its key are secrets, so both are cut."""
-    return f"check {cut(check_id)} of key {key_prefix}..."
+def turn_back(
+    transaction: Transaction, ids: Sequence[str], now: int
+) -> list[Check]:
+    """Turn overdue checks back, end their outages and store alerts of that; those turned."""
+    rows = transaction.execute(
+        "UPDATE checks SET status = 'on_time', remind_at = NULL"
+        f" WHERE status = 'overdue' AND id IN ({marks(ids)}) RETURNING {COLUMNS}",
+        ids,
+    )
+    checks = [Check(*row) for row in rows]
+    if checks:
+        _end(transaction, checks, now)
+        recording.record(transaction, message.RECOVERED, checks, now)
+    return checks
 
 
-def begin(transaction: Transaction, checks: Sequence[Turned]) -> None:
-    """Store an outage of each of these checks, which have just turned overdue."""
-    if not checks:
-        return
+def _begin(transaction: Transaction, checks: Sequence[Check]) -> None:
     transaction.execute(
         "INSERT INTO outages (check_id, key_id, outage, began_at, noticed_at, reason)"
         " SELECT id, api_key_id, outage, CASE overdue_reason"
         " WHEN 'late' THEN overdue_deadline_at ELSE overdue_at END, overdue_at, overdue_reason"
-        f" FROM checks WHERE id IN ({', '.join('?' * len(checks))})",
+        f" FROM checks WHERE id IN ({marks(checks)})",
         [check.id for check in checks],
     )
     for check in checks:
@@ -104,10 +85,7 @@ def begin(transaction: Transaction, checks: Sequence[Turned]) -> None:
             transaction.execute(sql, (check.id, check.outage - KEPT_OUTAGES))
 
 
-def end(transaction: Transaction, checks: Sequence[Turned], now: int) -> None:
-    """End the outage of each of these checks, which have just turned back."""
-    if not checks:
-        return
+def _end(transaction: Transaction, checks: Sequence[Check], now: int) -> None:
     values: list[object] = []
     for check in checks:
         values += [check.id, check.outage]

@@ -7,9 +7,8 @@ from typing import NamedTuple
 from cardbeat.clock import Clock
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat import outages
-from cardbeat.heartbeat.alerts import message, recording
 from cardbeat.heartbeat.alerts.recording import marks
-from cardbeat.heartbeat.outages import OVERDUE, RECOVERED, TURNED, Turned, note
+from cardbeat.heartbeat.check import OVERDUE, RECOVERED, Check, note
 from cardbeat.jobs import Future
 
 _HAS_KEY = "EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
@@ -68,39 +67,42 @@ class Pings:
         self._lock(transaction, check_ids)
         found = {}
         overdue = []
-        for check_id, status, deadline_at in _note_pings(
-            transaction, check_ids, now
-        ):
+        rows = _note_pings(transaction, check_ids, now)
+        for check_id, status, deadline_at in rows:
             found[check_id] = Told("on_time", deadline_at)
             if status == "overdue":
                 overdue.append(check_id)
-        recovered = _turn_back(transaction, overdue) if overdue else []
-        outages.end(transaction, recovered, now)
-        recording.record(transaction, message.RECOVERED, recovered, now)
+        recovered: list[Check] = []
+        if overdue:
+            recovered = outages.turn_back(transaction, overdue, now)
         return _outcomes(check_ids, found, recovered)
 
     def _fail(
         self, transaction: Transaction, check_ids: list[str]
     ) -> list[Told | None]:
+        """Checks that are on time and not snoozed turn overdue."""
         now = int(self._clock())
         self._lock(transaction, check_ids)
-        found = {}
-        on_time = []
         ids = _unique(check_ids)
         rows = transaction.execute(
             f"UPDATE checks SET failed_at = ? WHERE id IN ({marks(ids)}) AND {_HAS_KEY}"
             " RETURNING id, status, deadline_at",
             (now, *ids),
         )
-        for check_id, status, deadline_at in rows:
-            found[check_id] = Told(status, deadline_at)
-            if status == "on_time":
-                on_time.append(check_id)
-        failed = _turn_overdue(transaction, on_time, now) if on_time else []
-        outages.begin(transaction, failed)
-        recording.record(transaction, message.OVERDUE, failed, now)
-        for check in failed:
-            found[check.id] = Told("overdue", check.deadline_at)
+        found = {
+            check_id: Told(status, deadline_at)
+            for check_id, status, deadline_at in rows
+        }
+        known = list(found)
+        where = (
+            f"id IN ({marks(known)})"
+            " AND (snoozed_until IS NULL OR clock_from <= ? OR clock_from > snoozed_until)"
+        )
+        failed: list[Check] = []
+        if known:
+            failed = outages.turn_overdue(
+                transaction, "failed", where, [*known, now], now
+            )
         return _outcomes(check_ids, found, failed)
 
     def _lock(self, transaction: Transaction, check_ids: list[str]) -> None:
@@ -128,17 +130,18 @@ class Pings:
 
 
 def _outcomes(
-    check_ids: list[str], found: dict[str, Told], checks: list[Turned]
+    check_ids: list[str], found: dict[str, Told], turned: list[Check]
 ) -> list[Told | None]:
     """What each signal is told. Of several signals of one check only the first has turned it."""
-    turned = {}
-    for check in checks:
-        status = found[check.id].status
-        turned[check.id] = Told(
-            status, check.deadline_at, status == "on_time", check.subject
+    first = {}
+    for check in turned:
+        told = Told(check.status, check.deadline_at)
+        found[check.id] = told
+        first[check.id] = told._replace(
+            recovered=check.status == "on_time", subject=check.subject
         )
     return [
-        turned.pop(check_id, None) or found.get(check_id)
+        first.pop(check_id, None) or found.get(check_id)
         for check_id in check_ids
     ]
 
@@ -165,31 +168,6 @@ def _note_pings(
             (now, now, now, number, *ids),
         )
     return rows
-
-
-def _turn_back(transaction: Transaction, ids: list[str]) -> list[Turned]:
-    sql = (
-        "UPDATE checks SET status = 'on_time', remind_at = NULL"
-        f" WHERE status = 'overdue' AND id IN ({marks(ids)}) {TURNED}"
-    )
-    return [Turned(*row) for row in transaction.execute(sql, ids)]
-
-
-def _turn_overdue(
-    transaction: Transaction, ids: list[str], now: int
-) -> list[Turned]:
-    """Turn checks overdue that are on time and not snoozed."""
-    sql = (
-        "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?,"
-        " overdue_deadline_at = deadline_at, overdue_reason = 'failed',"
-        " remind_at = ? + repeat_seconds"
-        f" WHERE status = 'on_time' AND id IN ({marks(ids)})"
-        " AND (snoozed_until IS NULL OR clock_from <= ? OR clock_from > snoozed_until)"
-        f" {TURNED}"
-    )
-    return [
-        Turned(*row) for row in transaction.execute(sql, (now, now, *ids, now))
-    ]
 
 
 def _unique(check_ids: Sequence[str]) -> list[str]:

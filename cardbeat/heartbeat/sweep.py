@@ -12,14 +12,14 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from cardbeat.clock import Clock
 from cardbeat.database import Database, Lease, Transaction, monitor
 from cardbeat.errors import LeaseLost
 from cardbeat.heartbeat import outages
 from cardbeat.heartbeat.alerts import message, recording
-from cardbeat.heartbeat.outages import OVERDUE, TURNED, Turned, note
+from cardbeat.heartbeat.alerts.recording import marks
+from cardbeat.heartbeat.check import COLUMNS, OVERDUE, Check, note
 from cardbeat.jobs import BackgroundThread
 
 log = logging.getLogger(__name__)
@@ -51,10 +51,6 @@ _DUE = (
     " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL)"
     f" ORDER BY {_DUE_AT} LIMIT ?"
 )
-_TURN = (
-    "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?,"
-    " overdue_deadline_at = deadline_at, overdue_reason = 'late', remind_at = ? + repeat_seconds"
-)
 _NEXT_REMINDER = (
     # Those that were due earlier too are skipped.
     "UPDATE checks SET"
@@ -76,22 +72,11 @@ _SET_BACK = (
 )
 
 
-class Step(NamedTuple):
-    """One write: the checks it marked, as the log names them; whether it stored alerts.
-
-    `is_last` if no check is left to be marked.
-    """
-
-    overdue: list[str]
-    has_alerts: bool = False
-    is_last: bool = False
-
-
-class Sweep:
+class Sweep(BackgroundThread):
     """Sweeps at the start and then every `sweep_seconds`, in a thread of its own.
 
     With a `fence` it sweeps only while this process holds the lease. `wake` is called after each
-    commit that stored alerts, `after` after each finished sweep. `last_duration_seconds` is None
+    write, `after` after each finished sweep. `last_duration_seconds` is None
     until a sweep finished.
     """
 
@@ -108,37 +93,25 @@ class Sweep:
         marked_at_once: int = MARKED_AT_ONCE,
         moved_at_once: int = MOVED_AT_ONCE,
     ) -> None:
+        super().__init__(
+            "sweep", self.sweep_or_look, sweep_seconds, monotonic=monotonic
+        )
         self._database = database
         self._clock = clock
         self._wake = wake
         self._sweep_seconds = sweep_seconds
         self._after = after
-        self._monotonic = monotonic
         self._fence = fence
         self._marked_at_once = marked_at_once
         self._moved_at_once = moved_at_once
         self._outage_seconds = max(2 * sweep_seconds, SHORTEST_OUTAGE_SECONDS)
         if fence is not None:
             self._outage_seconds += TAKEOVER_SECONDS
-        self._thread = BackgroundThread(
-            "sweep", self.sweep_or_look, sweep_seconds, monotonic=monotonic
-        )
         # Used by the sweep's thread alone.
         self._seen: int | None = None
         # Written by that thread, read by any.
         self._ended_at = monotonic()
-        self.finished = 0
-        """Sweeps that this process has finished."""
         self.last_duration_seconds: float | None = None
-
-    def start(self) -> None:
-        """Raises `StartupError` without a thread."""
-        self._ended_at = self._monotonic()
-        self._thread.start()
-
-    def stop(self, seconds: float | None = None) -> bool:
-        """End the thread after its present write; False if that takes longer than `seconds`."""
-        return self._thread.stop(seconds)
 
     def age_seconds(self) -> float:
         """Seconds since a sweep, of this or another process; before the first, since the start."""
@@ -156,13 +129,10 @@ class Sweep:
         if self._fence is not None and not self._fence.held():
             self._look()
             return POLL_SECONDS
-        finished = self.finished
         try:
             self.sweep_once()
         except LeaseLost:
             return POLL_SECONDS
-        if self._after is not None and self.finished > finished:
-            self._after()
         return self._sweep_seconds
 
     def _look(self) -> None:
@@ -191,28 +161,31 @@ class Sweep:
             return 0
         started = self._monotonic()
         marked = 0
-        while not self._thread.stopping.is_set():
-            step = self._database.write(self._step)
-            marked += len(step.overdue)
-            if step.has_alerts:
-                self._wake()
-            note(OVERDUE, step.overdue)
-            if step.is_last:
+        while not self.stopping.is_set():
+            overdue, is_last = self._database.write(self._step)
+            marked += len(overdue)
+            self._wake()
+            note(OVERDUE, [check.subject for check in overdue])
+            if is_last:
                 self._ended_at = self._monotonic()
                 self.last_duration_seconds = self._ended_at - started
-                self.finished += 1
+                if self._after is not None:
+                    self._after()
                 break
         return marked
 
-    def _step(self, transaction: Transaction) -> Step:
-        """One write of a sweep. While clocks have to be moved, no check is marked."""
+    def _step(self, transaction: Transaction) -> tuple[list[Check], bool]:
+        """One write of a sweep: the checks that it marked, and whether none are left to mark.
+
+        While clocks have to be moved, no check is marked.
+        """
         if self._fence is not None:
             self._fence.confirm(transaction)
         now = int(self._clock())
         noted = monitor.values(transaction)
         if GAP in noted:
             self._move(transaction, noted)
-            return Step([])
+            return [], False
         gap = now - noted.get(LAST_SWEEP, now)
         if 0 <= gap <= self._outage_seconds:
             monitor.note(transaction, **{LAST_SWEEP: now})
@@ -225,7 +198,7 @@ class Sweep:
             " move by as much",
             gap,
         )
-        return Step([])
+        return [], False
 
     def _move(self, transaction: Transaction, noted: dict[str, int]) -> None:
         """Move the clocks of the next checks, after an outage or after the clock was set.
@@ -267,7 +240,9 @@ class Sweep:
         for statement in [_CREDIT] if noted[GAP] > 0 else _SET_BACK:
             transaction.execute(statement, values)
 
-    def _mark(self, transaction: Transaction, now: int) -> Step:
+    def _mark(
+        self, transaction: Transaction, now: int
+    ) -> tuple[list[Check], bool]:
         """Mark one batch of checks, and remind of others; store the alerts with it.
 
         Rows that another session holds are left for the next sweep. The conditions stand in the
@@ -277,29 +252,24 @@ class Sweep:
             transaction, _DUE, (now, self._marked_at_once)
         )
         if not due:
-            return Step([], is_last=True)
-        among = f"WHERE seq IN ({', '.join('?' * len(due))})"
-        sql = f"{_TURN} {among} AND status = 'on_time' AND deadline_at < ? {TURNED}"
-        marked = [
-            Turned(*row)
-            for row in transaction.execute(sql, (now, now, *due, now))
-        ]
-        sql = f"{_NEXT_REMINDER} {among} AND status = 'overdue' AND remind_at < ? {TURNED}"
-        reminded: list[Turned] = []
-        if len(marked) < len(due):
-            reminded = [
-                Turned(*row)
-                for row in transaction.execute(sql, (now, *due, now))
-            ]
-        outages.begin(transaction, marked)
-        recording.record(transaction, message.OVERDUE, marked, now)
-        recording.record(transaction, message.REMINDER, reminded, now)
-        is_last = len(due) < self._marked_at_once
-        return Step(
-            [check.subject for check in marked],
-            has_alerts=True,
-            is_last=is_last,
+            return [], True
+        among = f"seq IN ({marks(due)})"
+        marked = outages.turn_overdue(
+            transaction,
+            "late",
+            f"{among} AND deadline_at < ?",
+            [*due, now],
+            now,
         )
+        if len(marked) < len(due):
+            rows = transaction.execute(
+                f"{_NEXT_REMINDER} WHERE {among} AND status = 'overdue' AND remind_at < ?"
+                f" RETURNING {COLUMNS}",
+                (now, *due, now),
+            )
+            reminded = [Check(*row) for row in rows]
+            recording.record(transaction, message.REMINDER, reminded, now)
+        return marked, len(due) < self._marked_at_once
 
 
 def _set_alerts_back(transaction: Transaction, gap: int, now: int) -> None:

@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.database import Database, Transaction
@@ -23,7 +22,6 @@ from cardbeat.jobs import BackgroundThread
 from cardbeat.keys.key import Key
 from cardbeat.keys.store import REVOKED
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 STEP_CHECKS = 5
@@ -64,9 +62,7 @@ class Tidy(BackgroundThread):
         if self._monotonic() < self._daily_at:
             return
         now = int(self._clock())
-        remove_outages = partial(outages.remove_old, now=now, most=STEP_ROWS)
-        while self._write(remove_outages) and not self.stopping.is_set():
-            pass
+        self._repeat(partial(outages.remove_old, now=now, most=STEP_ROWS))
         ended = self._database.write(partial(_end_unused, now))
         if ended:
             log.info(
@@ -77,22 +73,20 @@ class Tidy(BackgroundThread):
         self._daily_at = self._monotonic() + DAY_SECONDS
 
     def remove_revoked(self) -> None:
-        """Remove what revoked keys have left, until nothing is left, or until a stop."""
-        while (
-            self._write(partial(_remove_some, self._database))
-            and not self.stopping.is_set()
-        ):
-            pass
+        """Remove what revoked keys have left."""
+        self._repeat(partial(_remove_some, self._database))
 
-    def _write(self, step: Callable[[Transaction], T]) -> T:
-        started = self._monotonic()
-        result = self._database.write(step)
-        pause = PAUSES * (self._monotonic() - started)
-        # At most `POLL_SECONDS`: the process may have been suspended during the step.
-        self.stopping.wait(
-            min(max(SHORTEST_PAUSE_SECONDS, pause), POLL_SECONDS)
-        )
-        return result
+    def _repeat(self, step: Callable[[Transaction], int]) -> None:
+        """Write a step until one removes nothing, or until a stop."""
+        while not self.stopping.is_set():
+            started = self._monotonic()
+            if not self._database.write(step):
+                return
+            pause = PAUSES * (self._monotonic() - started)
+            # At most `POLL_SECONDS`: the process may have been suspended during the step.
+            self.stopping.wait(
+                min(max(SHORTEST_PAUSE_SECONDS, pause), POLL_SECONDS)
+            )
 
 
 def removed_after(key: Key, checks: int) -> int | None:

@@ -54,10 +54,7 @@ def no_guard_in_the_sweep() -> None:
         ("CASE WHEN status = 'on_time' THEN", "CASE WHEN 1 THEN")
     )
     disk.REWRITTEN.append(
-        (
-            ") AND status = 'on_time' AND deadline_at < ?",
-            ") AND deadline_at < ?",
-        )
+        ("WHERE status = 'on_time' AND seq IN", "WHERE seq IN")
     )
 
 
@@ -184,10 +181,7 @@ def outage_waits_after_a_test() -> None:
 def failure_lost() -> None:
     """A failure is noted, and the check stays on time."""
     disk.REWRITTEN.append(
-        (
-            "remind_at = ? + repeat_seconds WHERE status = 'on_time'",
-            "remind_at = ? + repeat_seconds WHERE 0",
-        )
+        ("WHERE status = 'on_time' AND id IN", "WHERE 0 AND id IN")
     )
 
 

@@ -46,8 +46,8 @@ LAYERS = {
     ],
     "heartbeat": [
         {"__init__", "check", "report"},
-        {"outages"},
         {"alerts"},
+        {"outages"},
         {"pings", "sweep", "tidy"},
         {"checks"},
         {"routes"},

@@ -27,8 +27,7 @@ from cardbeat.heartbeat.alerts.message import (
     body_of,
 )
 from cardbeat.heartbeat.alerts.recording import marks
-from cardbeat.heartbeat.check import Check
-from cardbeat.heartbeat.outages import GIVEN_UP, note, subject_of
+from cardbeat.heartbeat.check import GIVEN_UP, Check, note
 
 KEPT = 100
 """Alerts that a check keeps; older finished ones are deleted."""
@@ -183,10 +182,14 @@ class Outbox:
         if (key["old_webhook_secret_until"] or 0) > now:
             secrets.append(key["old_webhook_secret"])
         body = body_of(told, shown, link, self._zone)
-        subject = subject_of(check.id, key["prefix"])
         line = (check.id, alert["outage"] is None)
         return Message(
-            alert, line, subject, row["webhook_url"], body, tuple(secrets)
+            alert,
+            line,
+            check.subject,
+            row["webhook_url"],
+            body,
+            tuple(secrets),
         )
 
     def store(self, results: Sequence[Result], now: int) -> list[Result]:

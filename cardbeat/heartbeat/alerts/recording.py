@@ -10,7 +10,6 @@ from cardbeat.database import Row, Transaction
 from cardbeat.heartbeat.alerts.message import RECOVERED, REMINDER, TEST
 from cardbeat.heartbeat.alerts.target import host_of
 from cardbeat.heartbeat.check import Check
-from cardbeat.heartbeat.outages import Turned
 
 WAITING_ALERTS = 20
 """While so many alerts of a check wait, outages behind them get none of their own."""
@@ -19,14 +18,11 @@ SOON_SECONDS = 60
 should wait until `asked_until`. Tests are always tried at once."""
 URL_REMOVED = "The webhook URL was removed."
 
-Changed = Check | Turned
-"""A check as its change has left it."""
-
 
 def record(
     transaction: Transaction,
     alert_type: str,
-    checks: Sequence[Changed],
+    checks: Sequence[Check],
     now: int,
 ) -> None:
     """Store one alert for each check that has a webhook; call `Delivery.wake` after the commit.
@@ -115,7 +111,7 @@ def _waiting(
 
 def _take_back(
     transaction: Transaction,
-    checks: Sequence[Changed],
+    checks: Sequence[Check],
     waiting: dict[str, list[Row]],
 ) -> set[str]:
     """Take back the outages that end untold behind many waiting alerts; the ids of their checks."""
@@ -156,7 +152,7 @@ def _hurry(transaction: Transaction, seqs: Sequence[int], now: int) -> None:
 def _insert(
     transaction: Transaction,
     alert_type: str,
-    checks: Sequence[Changed],
+    checks: Sequence[Check],
     waiting: dict[str, list[Row]],
     now: int,
 ) -> None:
@@ -174,7 +170,7 @@ def _insert(
 
 
 def _alert(
-    alert_type: str, check: Changed, waits: bool, now: int
+    alert_type: str, check: Check, waits: bool, now: int
 ) -> dict[str, object]:
     """The row of a new alert. A test alert tells of no outage."""
     alert = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.heartbeat.outages import LINES, OVERDUE, note
+from cardbeat.heartbeat.check import LINES, OVERDUE, note
 from tests.kit.heart import Heart
 from tests.kit.postgresql import BOTH_ENGINES
 
@@ -35,7 +35,7 @@ def test_a_check_that_turns_or_whose_alert_is_given_up_has_a_line_without_its_na
     heart.take_all("failed")
     for _ in range(2):
         heart.ping(check)
-    subject = f"check {check.id[:4]}... of key {heart.key.prefix}..."
+    subject = f"check {check.id[:4]}... of key {heart.key.id}"
     given_up = f"an alert of {subject} was given up"
     assert log.messages == [
         f"{subject} is overdue",
