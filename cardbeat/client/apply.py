@@ -15,7 +15,7 @@ from cardbeat.client.api import Api, CheckJson, path_of, with_texts
 from cardbeat.errors import Invalid, StartupError
 from cardbeat.files import read_toml
 from cardbeat.heartbeat.alerts.target import refused_url
-from cardbeat.heartbeat.check import validated
+from cardbeat.heartbeat.check import REQUIRED, validated
 
 Declared = dict[str, Any]
 """One check of the file: the fields that it or `[defaults]` names."""
@@ -98,7 +98,7 @@ def plain(field: str, value: Any) -> Any:
     `"1h30m"` is 5400, `"$CHAT"` the variable CHAT. An empty text is None for what a check may lack,
     because TOML has no null to override one in `[defaults]`. Raises `Invalid`.
     """
-    if value == "" and field in ("webhook_url", "repeat_seconds"):
+    if value == "" and field not in REQUIRED:
         return None
     if isinstance(value, str) and field.endswith("_seconds"):
         return seconds_of(field, value)
