@@ -209,20 +209,19 @@ class _Setting:
         Smaller ones, down to 72 %, are taken only where lines lose a fault by it.
         """
         words = self._paragraph.words(least, self._longest_em)
-        sizes = list(self._sizes())
-        largest = next(
-            filter(None, (self._set(words, size_px) for size_px in sizes)), []
-        )
-        least_px = _LEAST_SIZE * max(
-            (size_px for size_px, _ in largest), default=inf
-        )
-        found = []
-        # Smaller sizes first: their lines are those of larger ones too if they fit.
-        for tried_px in reversed(sizes):
-            if tried_px >= least_px:
-                found += self._set(words, tried_px)
+        found: list[tuple[float, Lines]] = []
+        sizes = []
+        for tried_px in self._sizes():
+            found = found or self._set(words, tried_px)
+            if found:
+                sizes.append(tried_px)
         if not found:
             return None
+        largest_px, _ = max(found)
+        # Smaller sizes first: their lines are those of larger ones too if they fit.
+        for tried_px in reversed(sizes):
+            if tried_px >= _LEAST_SIZE * largest_px:
+                found += self._set(words, tried_px)
         largest_px, _ = max(found)
         size_px, lines = min(
             found, key=lambda one: _cost(one[1].cost, one[0] / largest_px)
@@ -251,10 +250,11 @@ class _Setting:
     def _set(self, words: Words, tried_px: float) -> list[tuple[float, Lines]]:
         """The best lines that fit at a size, of each number, and how large they can be."""
         found = []
+        width_em = self._width_px / tried_px
         for count, by_height in enumerate(self._largest_px, 1):
-            lines = None
-            if tried_px <= by_height:
-                lines = words.by_sense(self._width_px / tried_px, count)
+            if tried_px > by_height:
+                break
+            lines = words.by_sense(width_em, count)
             if lines:
                 by_width = self._width_px / max(lines.width_em, 0.01)
                 found.append((min(by_height, by_width), lines))
