@@ -7,6 +7,7 @@ The command `name` is the module `cardbeat.commands.name`, for a word of Python 
 import importlib
 import keyword
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from cardbeat import __version__
 from cardbeat.errors import StartupError
 from cardbeat.host.output import complain, let_go_of_output, say
+from cardbeat.host.system import on_stop_signals
 
 COMMANDS = (
     "serve",
@@ -28,7 +30,7 @@ COMMANDS = (
 )
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C, by the convention of shells: 128 plus the signal's number."""
+"""The exit status after a stop signal, as of shells after Ctrl-C: 128 plus its number."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(_without_urls(str(error), argv))
         return 2
     except KeyboardInterrupt:
+        complain("stopped; what was done before is whole")
         return INTERRUPTED
     finally:
         let_go_of_output()
@@ -63,6 +66,9 @@ def _run(argv: Sequence[str]) -> int:
         raise StartupError(
             f"there is no command {name!r}; the commands are {known}"
         )
+    if name != "serve":
+        # Each cleans up what it was making: as after Ctrl-C, a `KeyboardInterrupt` is raised.
+        on_stop_signals(signal.default_int_handler)
     # Only this one: importing all commands takes longer than most of them take to run.
     end = "_" if keyword.iskeyword(name) else ""
     module: Any = importlib.import_module(f"cardbeat.commands.{name}{end}")

@@ -13,20 +13,15 @@ from cardbeat.commands.options import (
 )
 from cardbeat.database.sqlite.copies import back_up
 from cardbeat.errors import StartupError
-from cardbeat.host.system import keep_files_private, stop_signals_noted
+from cardbeat.host.system import keep_files_private
 
 
 def parser() -> Parser:
+    about = "Copy the database, also while it is served."
     note = "If restore would refuse the copy, FILE stays as it was."
-    made = command(
-        "backup",
-        "Copy the database, also while it is served.",
-        DATA,
-        note=note,
-    )
-    made.add_argument(
-        "file", metavar="FILE", type=file_path, help="replaced if there"
-    )
+    made = command("backup", about, DATA, note=note)
+    what = "replaced if there"
+    made.add_argument("file", metavar="FILE", type=file_path, help=what)
     return made
 
 
@@ -34,13 +29,7 @@ def run(given: Namespace) -> int:
     keep_files_private()
     if database_url() is not None:
         raise StartupError("a PostgreSQL database is backed up with pg_dump")
-    with stop_signals_noted(f"{given.file} was not written") as require_going:
-        back_up(given.data, given.file, require_going)
-    tell(
-        given,
-        {
-            "file": str(given.file),
-            "bytes": os.stat(os.path.realpath(given.file)).st_size,
-        },
-    )
+    back_up(given.data, given.file)
+    size = os.stat(os.path.realpath(given.file)).st_size
+    tell(given, {"file": str(given.file), "bytes": size})
     return 0

@@ -27,7 +27,7 @@ from cardbeat.commands.options import (
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host.output import complain, show_progress
 from cardbeat.host.surroundings import require_pillow
-from cardbeat.host.system import UNSHAPED, stop_signals_noted
+from cardbeat.host.system import UNSHAPED
 from cardbeat.site.head import warnings_of
 from cardbeat.site.source import Source, read_folder, read_lines, write_tags
 
@@ -103,16 +103,14 @@ def run(given: Namespace) -> int:
         raise StartupError(f"--write-tags {needs}")
     require_pillow()
     told: Summary = {kind: [] for kind in KINDS}
-    stopped = "the cards drawn so far are kept, run it again for the others"
-    with stop_signals_noted(stopped, at_once=True):
-        read = _read_site if is_site else _read_list
-        source = read(given, usual)
-        try:
-            _do(given, source, told)
-        except OSError as error:
-            raise StartupError(
-                f"can't write to {given.output}: {error.strerror}"
-            ) from None
+    read = _read_site if is_site else _read_list
+    source = read(given, usual)
+    try:
+        _do(given, source, told)
+    except OSError as error:
+        raise StartupError(
+            f"can't write to {given.output}: {error.strerror}"
+        ) from None
     shown: dict[str, str] = {}
     for kind, found in told.items():
         if found:

@@ -24,7 +24,7 @@ from cardbeat.database.sqlite.file import (
 )
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership, surroundings
-from cardbeat.host.system import UNSHAPED
+from cardbeat.host.system import UNSHAPED, rights_of_strangers
 
 OK: Final = "ok"
 WARNING: Final = "warning"
@@ -88,7 +88,7 @@ def _pillow(config: Config) -> Iterator[Finding]:
 
 def _database(config: Config) -> Iterator[Finding]:
     ownership.check_writable(config.data, FILES)
-    if ownership.rights_of_strangers(config.data):
+    if rights_of_strangers(config.data):
         found = f"others can write in the data folder {config.data}"
         yield WARNING, "folder", f"{found}; run: chmod go-w"
     path = config.data / FILE_NAME

@@ -15,36 +15,28 @@ from cardbeat.commands.options import (
     tell,
 )
 from cardbeat.database import require_driver
-from cardbeat.database.sqlite.copies import restore
-from cardbeat.host.system import keep_files_private, stop_signals_noted
+from cardbeat.database.sqlite import copies
+from cardbeat.host.system import keep_files_private
 
 
 def parser() -> Parser:
+    about = "Put a backup in the place of the database."
     note = "Stop the server first. A PostgreSQL database must be empty."
-    made = command(
-        "restore",
-        "Put a backup in the place of the database.",
-        DATA,
-        note=note,
-    )
-    made.add_argument(
-        "file", metavar="FILE", type=file_path, help="made by backup; stays"
-    )
+    made = command("restore", about, DATA, note=note)
+    what = "made by backup; stays"
+    made.add_argument("file", metavar="FILE", type=file_path, help=what)
     return made
 
 
 def run(given: Namespace) -> int:
     keep_files_private()
     url = database_url()
-    with stop_signals_noted("nothing was restored") as require_going:
-        if url is None:
-            done = restore(given.data, given.file, wall_clock(), require_going)
-        else:
-            require_driver()
-            from cardbeat.database.postgresql.restore import (  # noqa: PLC0415
-                restore as restore_server,
-            )
+    if url is None:
+        done = copies.restore(given.data, given.file, wall_clock())
+    else:
+        require_driver()
+        from cardbeat.database.postgresql.restore import restore  # noqa: PLC0415
 
-            done = restore_server(url, given.data, given.file, require_going)
+        done = restore(url, given.data, given.file)
     tell(given, done)
     return 0

@@ -46,17 +46,16 @@ class Reserve:
 
     def require(self) -> None:
         """Raise `Unavailable` if the disk is low. Call before anything new is stored."""
-        if self.is_low():
+        if self.spare() < 0:
             raise Unavailable(
                 "disk_low", retry_after_seconds=RETRY_AFTER_SECONDS
             )
 
-    def is_low(self) -> bool:
-        """Whether free space is below the reserve. False if the system does not tell."""
-        return self.spare() < 0
-
     def spare(self) -> float:
-        """The bytes that are free besides the reserve; below zero while the disk is low."""
+        """The bytes that are free besides the reserve; below zero while the disk is low.
+
+        Without an end if the system does not tell.
+        """
         now = self._monotonic()
         if now - self._looked_at >= LOOK_SECONDS:
             self._looked_at = now

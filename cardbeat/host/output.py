@@ -54,43 +54,40 @@ def say(lines: Iterable[str] | bytes) -> None:
             sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
         sys.stdout.flush()
     except OSError as error:
-        _let_go(1)
         if not reader_is_gone(error):
             raise StartupError(f"can't print: {error.strerror}") from None
 
 
 def complain(sentence: str) -> None:
     """Print one line to stderr, if there is anything behind it."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            print(
-                f"cardbeat: {printable(sentence)}", file=sys.stderr, flush=True
-            )
+    _to_stderr(f"cardbeat: {printable(sentence)}\n")
 
 
 def show_progress(done: int, total: int) -> None:
     """Show on a terminal how much of a long step is done. The bar is gone at the end."""
     if sys.stderr is not None and sys.stderr.isatty():
-        bar = f"[{'#' * (BAR_WIDTH * done // total):{BAR_WIDTH}}] {done} of {total}"
+        bar = "#" * (BAR_WIDTH * done // total)
+        line = f"[{bar:{BAR_WIDTH}}] {done} of {total}"
+        if done == total:
+            line = " " * len(line)
+        _to_stderr(f"{line}\r")
+
+
+def _to_stderr(text: str) -> None:
+    if sys.stderr is not None:
         with suppress(OSError):
-            print(
-                bar if done < total else " " * len(bar),
-                end="\r",
-                file=sys.stderr,
-                flush=True,
-            )
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
 
 def let_go_of_output() -> None:
-    """Flush stdout and stderr for the last time."""
+    """Flush stdout and stderr for the last time. What can't be written is dropped.
+
+    Else Python's exit would flush it again, and print a trace.
+    """
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
             if stream is not None:
                 stream.flush()
         except OSError:
-            _let_go(number)
-
-
-def _let_go(number: int) -> None:
-    """Point stdout or stderr at the null device: Python's exit would flush it and print a trace."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)

@@ -4,7 +4,6 @@ On Windows every check here passes: it has no such owners and modes.
 """
 
 import contextlib
-import errno
 import logging
 import os
 import stat
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cardbeat.errors import StartupError
-from cardbeat.host.system import current_groups, current_user, give_away
+from cardbeat.host.system import give_away, rights_of_strangers
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +39,8 @@ def prepare_folder(folder: Path, names: Iterable[str] = ()) -> None:
     rights = rights_of_strangers(folder)
     if not rights:
         return
-    mode = stat.S_IMODE(folder.stat().st_mode)
     told = f"others can write in the data folder {folder}"
+    mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & stat.S_ISVTX:
         raise StartupError(
             f"{told}, which all users share; name another with --data"
@@ -55,10 +54,10 @@ def prepare_folder(folder: Path, names: Iterable[str] = ()) -> None:
             f"{told}; give it to this user, or name another with --data"
         )
     else:
-        log.warning(
-            "%s, and its file system keeps that mode; mount it for this user alone",
-            told,
+        keeps = (
+            "and its file system keeps that mode; mount it for this user alone"
         )
+        log.warning("%s, %s", told, keeps)
 
 
 def make_folder(folder: Path) -> None:
@@ -73,31 +72,15 @@ def check_writable(folder: Path, names: Iterable[str] = ()) -> None:
     while not os.path.lexists(place):
         place = place.parent
     if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):
-        must = f"{place} must be a folder that is writable for this user"
-        raise StartupError(f"can't write in the data folder {folder}: {must}")
+        raise StartupError(
+            f"can't write in the data folder {folder}:"
+            f" {place} must be a folder that is writable for this user"
+        )
     for path in (folder / name for name in names):
-        if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
+        if path.exists() and not os.access(path, os.R_OK | os.W_OK):
             raise StartupError(
                 f"can't use {path}: it must be writable for this user"
             )
-
-
-def rights_of_strangers(folder: Path) -> int:
-    """The bits of the folder's mode that let strangers write in it; 0 if there are none.
-
-    Strangers are neither its owner, nor root, nor in a group of this user. So `root:0 770` is right
-    for a user in group 0 (OpenShift), and `root:1000 2775` for one in group 1000 (`fsGroup` of
-    Kubernetes). Root takes a group with setgid for the service's.
-    """
-    user = current_user()
-    if user is None or not os.path.isdir(folder):
-        return 0
-    found = folder.stat()
-    is_ours = found.st_gid in current_groups() or (
-        user == 0 and found.st_mode & stat.S_ISGID
-    )
-    rights = stat.S_IWOTH if is_ours else stat.S_IWOTH | stat.S_IWGRP
-    return found.st_mode & rights
 
 
 def _has_modes(folder: Path) -> bool:
@@ -114,10 +97,8 @@ def status_of(path: Path) -> os.stat_result | None:
     """The status of the file or folder at a path, links followed; None if there can be none."""
     try:
         return path.stat()
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
-            return None
-        raise
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def create_private(path: Path, folder: Path | None = None) -> int:

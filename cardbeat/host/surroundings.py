@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from pathlib import Path
 from typing import Final
 
 from cardbeat.errors import StartupError
@@ -41,17 +42,15 @@ def trusts_some() -> bool:
         return True
     # Certificates in a folder are loaded when they are needed, so they are not counted above.
     folder = ssl.get_default_verify_paths().capath
-    return folder is not None and any(
-        name.endswith(".0") for name in os.listdir(folder)
-    )
+    return folder is not None and any(Path(folder).glob("*.0"))
 
 
 def tell_manager(state: str) -> None:
     """Send a state such as `READY=1` to systemd, if it asked for it. Does not wait or fail."""
-    address = os.fsencode(os.environ.get("NOTIFY_SOCKET", ""))
-    if address.startswith(b"@"):
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address.startswith("@"):
         # Linux's abstract sockets begin with a NUL, which no variable can hold.
-        address = b"\0" + address[1:]
+        address = f"\0{address[1:]}"
     if address:
         with contextlib.suppress(OSError):
             send_datagram(address, state.encode())
@@ -59,9 +58,5 @@ def tell_manager(state: str) -> None:
 
 def seconds_between_signs() -> float | None:
     """Seconds after which systemd wants the next `WATCHDOG=1`, half of its limit; None for none."""
-    limit = os.environ.get("WATCHDOG_USEC", "")
-    process = str(os.getpid())
-    if os.environ.get("WATCHDOG_PID", process) != process:
-        return None
-    # In microseconds.
+    limit = os.environ.get("WATCHDOG_USEC", "")  # in microseconds
     return int(limit) / 2e6 if limit.isdigit() else None

@@ -9,20 +9,33 @@ import errno
 import os
 import signal
 import socket
+import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
-
-from cardbeat.errors import StartupError
+from typing import Final
 
 if sys.platform == "win32":
     import msvcrt
+
+    # SIGBREAK: Ctrl-Break, and closing the console. Windows never sends SIGTERM from outside.
+    STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)
+    _FILE_FLAGS: Final = os.O_BINARY | os.O_NOINHERIT
 else:
     import fcntl
     import resource
+
+    # SIGHUP: the terminal was closed.
+    STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    _FILE_FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+READ_FLAGS: Final = os.O_RDONLY | _FILE_FLAGS
+"""Flags to read a regular file: no link is followed, and opening a pipe does not block."""
+LOCK_FLAGS: Final = os.O_RDWR | _FILE_FLAGS
+"""Flags to open a lock file: as `READ_FLAGS`. Windows follows links, but only administrators can
+make them there."""
 
 IN_USE_SECONDS: Final = 0.5
 """On Windows, a file that another program has open can't be replaced or removed: retry for this
@@ -35,25 +48,13 @@ UNSHAPED: Final = (
 )
 """What is wrong with cards in Indic scripts, Khmer, Pashto and others without Raqm."""
 
-RequireGoing = Callable[[], None]
-"""Raises `StartupError` after a stop signal. Call it often, at points where everything can still be
-undone."""
 
-if sys.platform == "win32":
-    # SIGBREAK: Ctrl-Break, and closing the console. Windows never sends SIGTERM from outside.
-    STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)
-else:
-    # SIGHUP: the terminal was closed.
-    STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def send_datagram(address: bytes, content: bytes) -> None:
-    """Send to a Unix socket, without waiting. Raises `OSError`, also where there are none."""
-    if sys.platform == "win32":
-        raise OSError(errno.EAFNOSUPPORT, "no Unix sockets")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.setblocking(False)
-        sender.sendto(content, address)
+def send_datagram(address: str, content: bytes) -> None:
+    """Send to a Unix socket, without waiting. Raises `OSError`. Windows has no such sockets."""
+    if sys.platform != "win32":
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setblocking(False)
+            sender.sendto(content, address)
 
 
 def try_lock(descriptor: int) -> bool:
@@ -93,42 +94,36 @@ def replace(source: Path | str, target: Path | str) -> None:
     Raises `OSError`; on Windows also if another program still has one of the two files open after
     half a second.
     """
-    _once_closed(lambda: os.replace(source, target))
+    _once_closed(os.replace, source, target)
 
 
 def remove(path: Path | str) -> None:
     """Delete a file. Raises `OSError` as `replace` does."""
-    _once_closed(lambda: os.unlink(path))
+    _once_closed(os.unlink, path)
 
 
-def _once_closed(act: Callable[[], None]) -> None:
-    give_up_at = time.monotonic() + (
-        IN_USE_SECONDS if sys.platform == "win32" else 0
-    )
+def _once_closed(act: Callable[..., None], *paths: Path | str) -> None:
+    give_up_at = time.monotonic() + IN_USE_SECONDS
     while True:
         try:
-            return act()
+            return act(*paths)
         except PermissionError:
             # Readers close the file within milliseconds; virus scanners and indexers take longer.
-            if time.monotonic() >= give_up_at:
+            if sys.platform != "win32" or time.monotonic() >= give_up_at:
                 raise
             time.sleep(IN_USE_PAUSE_SECONDS)
 
 
-def sync_file(path: Path) -> None:
-    """Write the file's content to the disk and wait for it. Raises `OSError`."""
-    # Windows needs a descriptor that is open for writing.
-    _sync(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Write a file's content, or the names in a folder, to the disk and wait for it.
 
-
-def sync_folder(path: Path) -> None:
-    """Write the names in a folder to the disk and wait for it; impossible on Windows. Raises
-    `OSError`."""
-    if sys.platform != "win32":
-        _sync(path, os.O_RDONLY)
-
-
-def _sync(path: Path, flags: int) -> None:
+    Windows can't do that for a folder. Raises `OSError`.
+    """
+    flags = os.O_RDONLY
+    if sys.platform == "win32":
+        if path.is_dir():
+            return
+        flags = os.O_RDWR
     descriptor = os.open(path, flags)
     try:
         if sys.platform == "darwin":
@@ -150,23 +145,26 @@ def keep_files_private() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def current_user() -> int | None:
-    """The effective user id of this process, 0 for root; None on Windows."""
-    if sys.platform != "win32":
-        return os.geteuid()
-    return None
+def rights_of_strangers(folder: Path) -> int:
+    """The bits of the folder's mode that let strangers write in it; 0 if there are none.
 
-
-def current_groups() -> list[int]:
-    """The group ids of this process; none on Windows."""
-    if sys.platform != "win32":
-        return [os.getegid(), *os.getgroups()]
-    return []
+    Strangers are neither its owner, nor root, nor in a group of this user. So `root:0 770` is right
+    for a user in group 0 (OpenShift), and `root:1000 2775` for one in group 1000 (`fsGroup` of
+    Kubernetes). Root takes a group with setgid for the service's.
+    """
+    if sys.platform == "win32" or not os.path.isdir(folder):
+        return 0
+    found = folder.stat()
+    rights = stat.S_IWOTH | stat.S_IWGRP
+    is_of_service = os.geteuid() == 0 and found.st_mode & stat.S_ISGID
+    if is_of_service or found.st_gid in (os.getegid(), *os.getgroups()):
+        rights = stat.S_IWOTH
+    return found.st_mode & rights
 
 
 def give_away(descriptor: int, like: Path) -> None:
     """Give an open file the owner and group of the file `like`, if this user is root."""
-    if sys.platform != "win32" and current_user() == 0:
+    if sys.platform != "win32" and os.geteuid() == 0:
         found = like.stat()
         # Some containers deny root this right; the file then stays root's.
         with contextlib.suppress(PermissionError):
@@ -174,20 +172,15 @@ def give_away(descriptor: int, like: Path) -> None:
 
 
 def descriptor_limit(wanted: int) -> int:
-    """The number of files and sockets that may be open, at most `wanted`. Raises the soft limit
-    first if needed."""
+    """How many files and sockets may be open: as many as wanted, or as the system grants."""
     if sys.platform != "win32":
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        allowed = (
-            wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        )
         # macOS may report no limit and still have one, which is 10,240 where it is old.
-        for asked in (10_240, allowed):
-            if soft != resource.RLIM_INFINITY and soft < asked <= allowed:
-                with contextlib.suppress(OSError, ValueError):
-                    resource.setrlimit(resource.RLIMIT_NOFILE, (asked, hard))
-                    soft = asked
-        return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
+        for asked in (wanted, hard, 10_240):
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (asked, hard))
+                return asked
+        return soft
     return wanted
 
 
@@ -206,55 +199,15 @@ def clients_and_senders() -> tuple[int, int]:
     return clients, senders
 
 
-def on_stop_signals(
-    handler: Callable[[int, FrameType | None], None],
-) -> dict[signal.Signals, Any]:
-    """Install a handler for all stop signals, and return the handlers before. In the main thread
-    only.
+def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> None:
+    """Install a handler for all stop signals. In the main thread only.
 
     SIGHUP stays ignored if it is, as under nohup. SIGINT does not: a shell lets what it starts in
     the background ignore it.
     """
-    heard = [
-        one
-        for one in STOP_SIGNALS
-        if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN
-    ]
-    return {number: signal.signal(number, handler) for number in heard}
-
-
-def always_going() -> None:
-    """A `RequireGoing` that never raises."""
-
-
-@contextlib.contextmanager
-def stop_signals_noted(
-    outcome: str, *, at_once: bool = False
-) -> Iterator[RequireGoing]:
-    """Note stop signals instead of obeying them; the given function raises once there was one,
-    naming the `outcome`.
-
-    With `at_once` the signal itself raises, also in a wait for input, which a noted signal does not
-    end. In the main thread only. Restores the former handlers at the end.
-    """
-    numbers: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        numbers.append(number)
-        if at_once:
-            require_going()
-
-    def require_going() -> None:
-        if numbers:
-            raise StartupError(
-                f"stopped by {signal.Signals(numbers[0]).name}; {outcome}"
-            )
-
-    before = on_stop_signals(note)
-    try:
-        yield require_going
-    finally:
-        for number, handler in before.items():
+    for number in STOP_SIGNALS:
+        is_ignored = signal.getsignal(number) is signal.SIG_IGN
+        if number.name != "SIGHUP" or not is_ignored:
             signal.signal(number, handler)
 
 
@@ -265,17 +218,6 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-if sys.platform == "win32":
-    _FILE_FLAGS: Final = os.O_BINARY | os.O_NOINHERIT
-else:
-    _FILE_FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-READ_FLAGS: Final = os.O_RDONLY | _FILE_FLAGS
-"""Flags to read a regular file: no link is followed, and opening a pipe does not block."""
-LOCK_FLAGS: Final = os.O_RDWR | _FILE_FLAGS
-"""Flags to open a lock file: as `READ_FLAGS`. Windows follows links, but only administrators can
-make them there."""
-
-
 def wake_on_signals(sender: socket.socket | None) -> None:
     """Send a byte through a non-blocking socket at every signal; None ends that. In the main thread
     only.
@@ -284,19 +226,18 @@ def wake_on_signals(sender: socket.socket | None) -> None:
     wait for sockets if it arrives just before the wait or in another thread, and on Windows never;
     the byte does.
     """
-    signal.set_wakeup_fd(
-        -1 if sender is None else sender.fileno(), warn_on_full_buffer=False
-    )
+    descriptor = sender.fileno() if sender else -1
+    signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
 
 
 def claim_port(listener: socket.socket) -> None:
     """Call before `bind`: allows the port right after a restart, and refuses it to a second
     program."""
+    option = socket.SO_REUSEADDR
     if sys.platform == "win32":
-        # On Windows SO_REUSEADDR would let a second program listen on the same port.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
-    else:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # There SO_REUSEADDR would let a second program listen on the same port.
+        option = socket.SO_EXCLUSIVEADDRUSE
+    listener.setsockopt(socket.SOL_SOCKET, option, 1)
 
 
 def drop_untaken(connection: socket.socket, seconds: int) -> None:
@@ -311,19 +252,14 @@ def drop_untaken(connection: socket.socket, seconds: int) -> None:
         )
 
 
-if sys.platform == "win32":
-
-    def send_together(
-        client: socket.socket, parts: Sequence[bytes | memoryview]
-    ) -> int:
+def send_together(
+    client: socket.socket, parts: Sequence[bytes | memoryview]
+) -> int:
+    """Send several buffers in one call; returns the number of bytes that the system took. Raises
+    `OSError`."""
+    if sys.platform == "win32":
         return client.send(b"".join(parts))
-
-else:
-    send_together: Callable[
-        [socket.socket, Sequence[bytes | memoryview]], int
-    ] = socket.socket.sendmsg
-"""Sends several buffers in one call; returns the number of bytes that the system took. Raises
-`OSError`."""
+    return client.sendmsg(parts)
 
 
 def reader_is_gone(error: OSError) -> bool:

@@ -13,7 +13,7 @@ from tests.kit.systems import LIMITS
 def low_disk(app, one, monkeypatch):
     """From now on, that is after a key and a check were made, too little is free."""
     assert app("POST", "/key/read-only", key=one.key).status == 201
-    monkeypatch.setattr(app.service.database.reserve, "is_low", lambda: True)
+    monkeypatch.setattr(app.service.database.reserve, "spare", lambda: -1)
 
 
 @contextlib.contextmanager

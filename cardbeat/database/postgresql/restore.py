@@ -23,24 +23,18 @@ from cardbeat.database.sqlite.file import opened
 from cardbeat.errors import StartupError
 from cardbeat.host.ownership import make_folder
 from cardbeat.host.staging import staging_folder
-from cardbeat.host.system import RequireGoing, always_going
 
 COMMIT_SECONDS = 600.0
 """Longest COMMIT of all rows. It waits for a synchronous standby to have them too."""
 LOCK_SECONDS = 5
 
 
-def restore(
-    url: str,
-    folder: Path,
-    source: Path,
-    require_going: RequireGoing = always_going,
-) -> dict[str, Any]:
+def restore(url: str, folder: Path, source: Path) -> dict[str, Any]:
     """Bring all rows of a backup into an empty database, in one transaction.
 
     The rows are copied into a new file of the newest schema in `folder` first. Returns what
-    `described` does. Raises `StartupError` if that can't be done. What `require_going` raises ends
-    the restore with nothing changed.
+    `described` does. Raises `StartupError` if that can't be done; then, and after a
+    `KeyboardInterrupt`, nothing is changed.
     """
     # No error after a commit that was not confirmed may say that nothing was restored.
     with (
@@ -48,24 +42,20 @@ def restore(
         contextlib.closing(connect(url)) as connection,
         nothing_restored(folder),
     ):
-        require_sound(source, require_going)
+        require_sound(source)
         make_folder(folder)
         with staging_folder(folder) as beside:
-            copy_rows(source, beside / "copy", require_going)
+            copy_rows(source, beside / "copy")
             bring_up_to_date(connection)
             with opened(beside / "copy") as rows:
-                _bring_in(connection, rows, require_going)
+                _bring_in(connection, rows)
                 info = connection.info
                 return described(
                     f"postgresql://{info.host}:{info.port}/{info.dbname}", rows
                 )
 
 
-def _bring_in(
-    connection: Connection,
-    rows: sqlite3.Connection,
-    require_going: RequireGoing,
-) -> None:
+def _bring_in(connection: Connection, rows: sqlite3.Connection) -> None:
     tables = ", ".join(TABLES)
     with connection.long_transaction(LOCK_SECONDS, COMMIT_SECONDS):
         # Nobody else writes until the end.
@@ -81,17 +71,15 @@ def _bring_in(
         connection.execute("DELETE FROM monitor")
         connection.execute("DELETE FROM leases")
         for table in TABLES:
-            _copy_in(connection, rows, table, require_going)
+            _copy_in(connection, rows, table)
         # Without statistics the server reads whole tables until it takes them by itself.
         connection.execute(f"ANALYZE {tables}")
-        require_going()
 
 
 def _copy_in(
     connection: Connection,
     rows: sqlite3.Connection,
     table: str,
-    require_going: RequireGoing,
 ) -> None:
     # SQLite does not name the columns that are computed from others.
     columns = [
@@ -103,7 +91,6 @@ def _copy_in(
         cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copied,
     ):
         for row in rows.execute(f"SELECT {names} FROM {table} ORDER BY 1"):
-            require_going()
             copied.write_row([without_nul(value) for value in row])
     if "seq" in columns:
         number = f"setval(pg_get_serial_sequence('{table}', 'seq'), max(seq))"

@@ -42,13 +42,7 @@ from cardbeat.errors import StartupError
 from cardbeat.files import read_text
 from cardbeat.host.ownership import create_private, prepare_folder
 from cardbeat.host.staging import staging_folder
-from cardbeat.host.system import (
-    RequireGoing,
-    always_going,
-    replace,
-    sync_file,
-    sync_folder,
-)
+from cardbeat.host.system import replace, sync
 
 SECONDS, BYTES_A_SECOND = 300, 500_000
 """A copy may take these seconds, and one more for each so many bytes: 20 times the usual time."""
@@ -62,16 +56,14 @@ def make_database(path: Path, source: Path | None = None) -> None:
         with staging_folder(path.parent) as beside:
             copy_rows(source, beside / "copy")
             replace(beside / "copy", path)
-        sync_folder(path.parent)
+        sync(path.parent)
 
 
-def back_up(
-    folder: Path, target: Path, require_going: RequireGoing = always_going
-) -> None:
+def back_up(folder: Path, target: Path) -> None:
     """Copy the database of a data folder, in use or not, as of one moment, to a private file.
 
     Raises `StartupError` if `restore` would refuse the copy, if it can't be made, and for a target
-    that belongs to the database or is no regular file, and what `require_going` raises. Then the
+    that belongs to the database or is no regular file. Then, and after a `KeyboardInterrupt`, the
     target stays as it was, and nothing is left beside it.
     """
     require_database(folder)
@@ -89,22 +81,17 @@ def back_up(
             # SQLite can copy the tables with their rules only from a file that it may write.
             with (
                 opened(source, "rw") as connection,
-                limited(connection, source, require_going),
+                limited(connection, source),
             ):
                 require_ours(connection, source)
                 connection.execute("VACUUM INTO ?", (str(copy),))
-            sync_file(copy)
-            require_sound(copy, require_going, "rw", name=source)
+            sync(copy)
+            require_sound(copy, "rw", name=source)
             replace(copy, place)
-        sync_folder(place.parent)
+        sync(place.parent)
 
 
-def restore(
-    folder: Path,
-    source: Path,
-    now: float,
-    require_going: RequireGoing = always_going,
-) -> dict[str, Any]:
+def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:
     """Make a copy of `source` the database of a data folder, and keep the old one.
 
     1. Check the backup.
@@ -115,12 +102,12 @@ def restore(
 
     Returns what `described` does, and where the old one is `kept`. Raises `StartupError`, with
     nothing changed, for a file that is not sound or of a version that can't be used, and while a
-    server or another command uses the folder. What `require_going` raises ends the restore with
-    nothing changed.
+    server or another command uses the folder. A `KeyboardInterrupt`, at any point, leaves the old
+    database or the new one in the place.
     """
     place = folder / FILE_NAME
     with nothing_restored(folder):
-        require_sound(source, require_going)
+        require_sound(source)
     require_no_link(place)
     prepare_folder(folder)
     with nothing_restored(folder), contextlib.ExitStack() as held:
@@ -132,17 +119,16 @@ def restore(
             os.close, locked(folder / WRITER_LOCK, BUSY_SECONDS, in_use)
         )
         copy = held.enter_context(staging_folder(folder)) / "copy"
-        copy_rows(source, copy, require_going)
+        copy_rows(source, copy)
         with opened(copy) as connection:
             restored = described(str(place), connection)
         # If the old one is damaged, its -wal is kept with it.
         with contextlib.suppress(Damaged):
             if os.path.lexists(place):
                 make_one_file(place)
-        require_going()
         kept = _keep(place, now)
         replace(copy, place)
-        sync_folder(folder)
+        sync(folder)
         return {**restored, "kept": kept and str(kept)}
 
 
@@ -191,14 +177,13 @@ def _keep(place: Path, now: float) -> Path | None:
         # The file system has no hard links.
         os.close(create_private(kept))
         shutil.copyfile(place, kept)
-        sync_file(kept)
-    sync_folder(place.parent)
+        sync(kept)
+    sync(place.parent)
     return kept
 
 
 def require_sound(
     source: Path,
-    require_going: RequireGoing = always_going,
     mode: str = "ro",
     *,
     name: Path | None = None,
@@ -214,7 +199,7 @@ def require_sound(
         require_ours(connection, name)
         with (
             start_up_errors(name),
-            limited(connection, source, require_going, seconds),
+            limited(connection, source, seconds),
         ):
             for (problem,) in connection.execute("PRAGMA integrity_check(1)"):
                 if problem != "ok":
@@ -229,16 +214,12 @@ def require_sound(
                 )
 
 
-def copy_rows(
-    source: Path | None,
-    target: Path,
-    require_going: RequireGoing = always_going,
-) -> None:
+def copy_rows(source: Path | None, target: Path) -> None:
     """Make a file of the newest schema with all rows of `source`, as of one moment.
 
     `source` may have any version from `OLDEST` on, and its schema must be ours. `target` is in a
     staging folder; it is private, and root gives it to the owner of the folder around that. Raises
-    `StartupError`, also when it takes too long, and what `require_going` raises.
+    `StartupError`, also when it takes too long.
     """
     os.close(create_private(target, target.parent.parent))
     with (
@@ -248,9 +229,9 @@ def copy_rows(
         _be_quick(copy)
         make_tables(copy)
         if source is not None:
-            with limited(copy, source, require_going):
+            with limited(copy, source):
                 _fill(copy, source, target.with_name("old"))
-    sync_file(target)
+    sync(target)
 
 
 def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
@@ -302,27 +283,26 @@ def _host_of(url: str | None) -> str | None:
 def limited(
     connection: sqlite3.Connection,
     source: Path,
-    require_going: RequireGoing,
     seconds: float = SECONDS,
 ) -> Iterator[None]:
-    """End a statement when `require_going` raises, with that error, or when it takes too long."""
+    """End a statement after a stop signal, with `KeyboardInterrupt`, or when it takes too long."""
     seconds += source.stat().st_size / BYTES_A_SECOND
     end = time.monotonic() + seconds
 
     def look() -> None:
-        require_going()
         if time.monotonic() >= end:
             raise StartupError(
                 f"{source} could not be read within {seconds:.0f} s"
             )
 
-    look()
-    # If the handler raises, the statement ends with SQLite's own error.
+    # If the handler raises, or that of a signal in it, the statement ends with SQLite's own error.
     connection.set_progress_handler(look, STEPS_BETWEEN_LOOKS)
     try:
         yield
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
         look()
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            raise KeyboardInterrupt from None
         raise
     finally:
         connection.set_progress_handler(None, 0)

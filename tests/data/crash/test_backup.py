@@ -64,6 +64,9 @@ def much_to_copy(tmp_path_factory):
     return folder
 
 
+STOPPED = "cardbeat: stopped; what was done before is whole\n"
+
+
 def left(folder):
     """What stands in a folder of what backups make, and of the folders in which they make it."""
     return sorted(
@@ -98,10 +101,5 @@ def test_a_backup_that_is_stopped_in_the_middle_leaves_nothing_behind(
         run(*command).check_returncode()
         assert left(tmp_path) == ["copy.db"]
     else:
-        assert backup.returncode == 2
-        assert (
-            told.splitlines()[-1]
-            == f"cardbeat: stopped by {name}; copy.db was not written"
-        )
-        assert "Traceback" not in told
+        assert (backup.returncode, told) == (130, STOPPED)
         assert left(tmp_path) == []

@@ -1,6 +1,7 @@
 """From a file to PostgreSQL: nothing is lost on the way, and nothing half done is left behind."""
 
 import contextlib
+import itertools
 import sqlite3
 from pathlib import Path
 
@@ -144,28 +145,26 @@ def test_the_ping_urls_and_keys_of_before_work(url, tmp_path, clock):
     service.close()
 
 
-class Stopped:
-    """Stops what asks it whether to go on, at the Nth time."""
-
-    def __init__(self, at):
-        self.left = at
-
-    def __call__(self):
-        self.left -= 1
-        if not self.left:
-            raise StartupError("stopped by SIGTERM; nothing was done")
-
-
 @pytest.mark.parametrize("at", [1, 4, 9])
 def test_what_is_stopped_in_the_middle_leaves_all_as_it_was(
-    filled, url, tmp_path, at
+    filled, url, tmp_path, monkeypatch, at
 ):
-    (tmp_path / "cards").mkdir()
-    with pytest.raises(StartupError, match="stopped"):
-        restore(url, tmp_path / "cards", filled, Stopped(at))
-    assert list((tmp_path / "cards").iterdir()) == []
+    numbers = itertools.count(1)
+
+    def stop(value):
+        if next(numbers) == at:
+            raise KeyboardInterrupt
+        return value
+
+    place = tmp_path / "cards"
+    place.mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(f"{restore.__module__}.without_nul", stop)
+        with pytest.raises(KeyboardInterrupt):
+            restore(url, place, filled)
+    assert list(place.iterdir()) == []
     assert not any(contents(url).values())
-    restore(url, tmp_path / "cards", filled)
+    restore(url, place, filled)
 
 
 def test_a_restore_into_a_database_that_is_in_use_or_has_keys_is_refused(

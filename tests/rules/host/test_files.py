@@ -128,7 +128,7 @@ def test_the_system_is_asked_once_a_second_and_a_change_is_logged(
     )
     seen = []
     for _ in range(4):
-        seen.append([reserve.is_low() for _ in range(3)])
+        seen.append([reserve.spare() < 0 for _ in range(3)])
         clock.advance(1)
     assert seen == [[True] * 3, [True] * 3, [False] * 3, [False] * 3]
     low, high = caplog.messages

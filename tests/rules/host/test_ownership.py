@@ -12,6 +12,7 @@ import pytest
 from cardbeat.database import open_database
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership
+from cardbeat.host.system import rights_of_strangers
 from tests.kit.systems import LINKS, MODES
 from tests.kit.systems import ROOT as AS_ROOT
 
@@ -77,7 +78,7 @@ def test_a_volume_of_a_container_platform_is_used_as_it_is(
     folder = volume(*owner, folder_mode)
     with acting_as(*service):
         open_database(folder).close()
-        assert ownership.rights_of_strangers(folder) == 0
+        assert rights_of_strangers(folder) == 0
     assert (caplog.messages, mode(folder)) == ([], folder_mode)
 
 

@@ -122,21 +122,10 @@ def test_a_manager_that_does_not_listen_or_is_not_there_holds_nothing_up(
 
 
 @pytest.mark.parametrize(
-    ("limit", "process", "seconds"),
-    [
-        ("300000000", "own", 150),
-        ("300000000", None, 150),
-        ("300000000", "1", None),
-        ("", "own", None),
-    ],
+    ("limit", "seconds"), [("300000000", 150), ("", None)]
 )
-def test_signs_of_life_are_for_the_process_that_is_asked_for_them(
-    monkeypatch, limit, process, seconds
+def test_signs_of_life_come_twice_in_the_time_that_is_asked_for(
+    monkeypatch, limit, seconds
 ):
     monkeypatch.setenv("WATCHDOG_USEC", limit)
-    monkeypatch.setenv(
-        "WATCHDOG_PID", str(os.getpid()) if process == "own" else process or ""
-    )
-    if process is None:
-        monkeypatch.delenv("WATCHDOG_PID")
     assert surroundings.seconds_between_signs() == seconds

@@ -8,9 +8,8 @@ import sys
 
 import pytest
 
-from cardbeat.errors import StartupError
+from cardbeat.cli import main
 from cardbeat.host import system
-from cardbeat.host.system import stop_signals_noted
 from tests.kit.systems import HANG_UPS, LIMITS, UNLIMITED
 
 
@@ -49,54 +48,46 @@ def test_windows_is_asked_again_while_somebody_reads_the_file(
     monkeypatch.setattr(sys, "platform", platform)
     with contextlib.suppress(PermissionError):
         system.replace(tmp_path / "new", tmp_path / "old")
-    assert (len(asked), (tmp_path / "old").exists()) == (
-        tries,
-        failures < tries,
-    )
+    is_there = (tmp_path / "old").exists()
+    assert (len(asked), is_there) == (tries, failures < tries)
 
 
 @pytest.fixture
 def limits(monkeypatch):
-    """Sets the limits of descriptors and the most that is granted; returns the soft limits that were asked for."""
+    """Sets the limits of descriptors, and the most that the system grants."""
 
     def set_limits(soft, hard, granted=1 << 30):
-        asked = []
-
         def set_soft(_, wanted):
-            if wanted[0] > granted:
+            is_over = hard not in (UNLIMITED, max(hard, wanted[0]))
+            if is_over or wanted[0] > granted or wanted[0] == UNLIMITED:
                 raise ValueError("current limit exceeds maximum limit")
-            asked.append(wanted[0])
 
         monkeypatch.setattr("resource.getrlimit", lambda _: (soft, hard))
         monkeypatch.setattr("resource.setrlimit", set_soft)
-        return asked
 
     return set_limits
 
 
 @LIMITS
 @pytest.mark.parametrize(
-    ("soft", "hard", "raised", "limit"),
+    ("hard", "granted", "limit"),
     [
-        (256, 4096, [1000], 1000),
-        (256, 512, [512], 512),
-        (1024, 4096, [], 1000),
-        (256, UNLIMITED, [1000], 1000),
-        (UNLIMITED, UNLIMITED, [], 1000),
+        (4096, 1 << 30, 1000),
+        (512, 1 << 30, 512),
+        (UNLIMITED, 1 << 30, 1000),
+        (UNLIMITED, 0, 256),
     ],
 )
-def test_the_limit_of_descriptors_is_raised_as_far_as_wanted_and_allowed(
-    limits, soft, hard, raised, limit
+def test_as_many_descriptors_are_had_as_are_wanted_and_granted(
+    limits, hard, granted, limit
 ):
-    asked = limits(soft, hard)
-    assert (system.descriptor_limit(1000), asked) == (limit, raised)
+    limits(256, hard, granted)
+    assert system.descriptor_limit(1000) == limit
 
 
 @LIMITS
-def test_a_limit_that_is_not_granted_stays_or_is_that_of_an_old_macos(limits):
-    limits(256, UNLIMITED, granted=0)
-    assert system.descriptor_limit(11_000) == 256
-    limits(256, UNLIMITED, granted=10_240)
+def test_an_old_macos_grants_fewer_than_it_says(limits):
+    limits(256, 1 << 63, granted=10_240)
     assert system.descriptor_limit(11_000) == 10_240
 
 
@@ -129,46 +120,36 @@ def test_pieces_are_sent_as_one_and_a_reader_that_is_gone_is_known_everywhere(
         assert system.send_together(near, [b"head ", memoryview(b"body")]) == 9
         assert far.recv(100) == b"head body"
     assert system.reader_is_gone(BrokenPipeError(32, "Broken pipe"))
-    assert system.reader_is_gone(OSError(22, "Invalid argument")) == (
-        platform == "win32"
-    )
+    is_gone = system.reader_is_gone(OSError(22, "Invalid argument"))
+    assert is_gone == (platform == "win32")
 
 
 @pytest.fixture
-def hang_ups():
-    """Sets what a hang-up does: pytest may run under nohup."""
-    number = getattr(signal, "SIGHUP", signal.SIGTERM)
-    before = signal.getsignal(number)
-    yield lambda handler: signal.signal(number, handler)
-    signal.signal(number, before)
+def handlers():
+    """Puts the handlers of stop signals back: pytest may run under nohup."""
+    before = {it: signal.getsignal(it) for it in system.STOP_SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
+@pytest.mark.usefixtures("handlers")
 @pytest.mark.parametrize("number", system.STOP_SIGNALS)
-def test_a_stop_is_told_where_it_is_asked_for_and_nowhere_else(
-    hang_ups, number
+def test_a_stop_signal_ends_a_command_with_one_line(
+    monkeypatch, capsys, number
 ):
-    hang_ups(signal.SIG_DFL)
-    before = signal.getsignal(number)
-    told = rf"^stopped by {signal.Signals(number).name}; nothing was written$"
-    with stop_signals_noted("nothing was written") as require_going:
-        require_going()
-        signal.raise_signal(number)
-        signal.raise_signal(signal.SIGTERM)
-        with pytest.raises(StartupError, match=told):
-            require_going()
-    assert signal.getsignal(number) is before
-    with (
-        pytest.raises(StartupError, match=told),
-        stop_signals_noted("nothing was written", at_once=True),
-    ):
-        signal.raise_signal(number)
+    signal.signal(number, signal.SIG_DFL)
+    monkeypatch.setattr(
+        "cardbeat.commands.doctor.run", lambda _: signal.raise_signal(number)
+    )
+    assert main(["doctor"]) == 130
+    told = "cardbeat: stopped; what was done before is whole\n"
+    assert capsys.readouterr() == ("", told)
 
 
 @HANG_UPS
-def test_a_terminal_that_is_closed_stops_nothing_where_that_is_ignored(
-    hang_ups,
-):
-    hang_ups(signal.SIG_IGN)
-    with stop_signals_noted("nothing was written") as require_going:
-        signal.raise_signal(signal.SIGHUP)
-        require_going()
+@pytest.mark.usefixtures("handlers")
+def test_a_terminal_that_is_closed_stops_nothing_where_that_is_ignored():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    system.on_stop_signals(signal.default_int_handler)
+    signal.raise_signal(signal.SIGHUP)

@@ -202,7 +202,7 @@ def test_a_first_use_is_served_where_it_cannot_be_written_and_noted_later(
     assert columns(database, "used_at") == [(None,)]
     monotonic.advance(CACHE_SECONDS)
     # A low disk refuses what is new, not this.
-    monkeypatch.setattr(database.reserve, "is_low", lambda: True)
+    monkeypatch.setattr(database.reserve, "spare", lambda: -1)
     assert found(keys, digest)
     assert columns(database, "used_at") != [(None,)]
 
@@ -213,7 +213,7 @@ def test_on_a_low_disk_nothing_new_is_stored_and_all_can_end(
 ):
     issued = keys.issue("a@b")
     keys.issue_reader(issued.key)
-    monkeypatch.setattr(database.reserve, "is_low", lambda: True)
+    monkeypatch.setattr(database.reserve, "spare", lambda: -1)
     stored = [
         keys.issue,
         lambda: keys.issue_reader(issued.key),
