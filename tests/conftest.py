@@ -25,12 +25,6 @@ SLOW_FOLDERS = ("artifact", "data/crash", "model")
 
 def pytest_configure(config):
     """Without a path and without `-m`, pytest runs the quick suite."""
-    config.addinivalue_line(
-        "markers", "slow: a test that the quick suite leaves out"
-    )
-    config.addinivalue_line(
-        "markers", "quick: a test of the quick suite in a folder of slow tests"
-    )
     if (
         config.args_source is not pytest.Config.ArgsSource.ARGS
         and not config.option.markexpr

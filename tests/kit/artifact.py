@@ -6,9 +6,7 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import PIL
 import pytest
@@ -18,8 +16,6 @@ from tests.kit.systems import WINDOWS
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_SECONDS = 120
-
-Run = Callable[..., "subprocess.CompletedProcess[Any]"]
 
 
 @pytest.fixture(scope="session")
@@ -66,12 +62,10 @@ def clean_environment(**variables):
         "WATCHDOG_",
         "STATE_DIRECTORY",
     )
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(ours)
-    }
-    return kept | variables
+    for name, value in os.environ.items():
+        if not name.startswith(ours):
+            variables.setdefault(name, value)
+    return variables
 
 
 def ran(*command, **options):
@@ -89,7 +83,7 @@ def shell(commands, folder, **variables):
     assert done.returncode == 0, (
         f"{commands}\n{done.stdout[-500:]}{done.stderr}"
     )
-    return str(done.stdout)
+    return done.stdout
 
 
 @pytest.fixture
@@ -126,7 +120,7 @@ class Running:
     def stop(self):
         """Its exit status after SIGTERM."""
         self.process.terminate()
-        return int(self.process.wait(30))
+        return self.process.wait(30)
 
 
 @contextlib.contextmanager

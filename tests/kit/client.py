@@ -4,11 +4,6 @@ import contextlib
 import http.client
 import json
 from dataclasses import dataclass
-from typing import Protocol
-
-
-class Listening(Protocol):
-    port: int
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,11 @@ SETTINGS = {
     "unix_socket_directories": "",
 }
 
+NEW_DATA = "--wal-segsize=1 --no-sync --auth=trust --username=cardbeat --encoding=UTF8 --locale=C.UTF-8"
+COPIED_DATA = (
+    "--write-recovery-conf --checkpoint=fast --no-sync --wal-method=stream"
+)
+
 # Not by DELETE: without a vacuum the rows of all earlier tests would stay in the files.
 EMPTY = """
     SET search_path TO emptied;
@@ -68,25 +73,14 @@ class Postgres:
         return self.folder / "data"
 
     def create(self):
-        options = "--no-sync --auth=trust --username=cardbeat --encoding=UTF8 --locale=C.UTF-8"
-        self._run(
-            "initdb",
-            f"--pgdata={self.data}",
-            "--wal-segsize=1",
-            *options.split(),
-        )
+        self._run("initdb", f"--pgdata={self.data}", *NEW_DATA.split())
 
     def copy(self, primary):
         """Become a standby of a primary that runs."""
         shutil.rmtree(self.data, ignore_errors=True)
         source = f"--dbname={primary.conninfo} application_name=standby"
-        options = (
-            "--write-recovery-conf",
-            "--checkpoint=fast",
-            "--no-sync",
-            "--wal-method=stream",
-        )
-        self._run("pg_basebackup", f"--pgdata={self.data}", source, *options)
+        copied = (f"--pgdata={self.data}", source, *COPIED_DATA.split())
+        self._run("pg_basebackup", *copied)
 
     def allow(self, addresses):
         """Let clients from these in, from the next start on. Those on this machine are let in anyway."""
@@ -176,9 +170,8 @@ class Postgres:
     def _shared_memory(self):
         """The number of its segment in System V's shared memory, which outlives it."""
         lines = (self.data / "postmaster.pid").read_text().splitlines()
-        return (
-            lines[6].split()[1] if len(lines) > 6 and lines[6].split() else ""
-        )
+        numbers = " ".join(lines[6:7]).split()
+        return numbers[1] if numbers else ""
 
     def _command(self, program, *arguments):
         return [
@@ -213,11 +206,10 @@ class Cluster(Postgres):
         self.kill()
 
     def url(self, **options):
-        query = "&".join(
-            f"{name}={value}"
-            for name, value in {"host": str(self.folder), **options}.items()
-        )
-        return f"postgresql://cardbeat@:{self.port}/postgres?{query}"
+        url = f"postgresql://cardbeat@:{self.port}/postgres?host={self.folder}"
+        for name, value in options.items():
+            url += f"&{name}={value}"
+        return url
 
     def new_schema(self, name=None):
         """The URL of a database without any table, as far as who uses it can tell."""
@@ -256,26 +248,13 @@ def postgresql():
         cluster.kill()
 
 
-def pytest_configure(config):
-    config.addinivalue_line(
-        "markers",
-        "engines(*names): of the database that the test runs on, by default sqlite",
-    )
-    config.addinivalue_line(
-        "markers", "sqlite: a test that can run on several engines, on SQLite"
-    )
-    config.addinivalue_line(
-        "markers", "postgresql: a test that needs PostgreSQL"
-    )
-
-
 def pytest_generate_tests(metafunc):
     mark = metafunc.definition.get_closest_marker("engines")
     if mark and "engine" in metafunc.fixturenames:
-        on_each = [
-            pytest.param(name, marks=getattr(pytest.mark, name))
-            for name in mark.args
-        ]
+        on_each = []
+        for name in mark.args:
+            marks = getattr(pytest.mark, name)
+            on_each.append(pytest.param(name, marks=marks))
         metafunc.parametrize("engine", on_each, indirect=True)
 
 
@@ -288,17 +267,15 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def engine(request):
-    return str(getattr(request, "param", "sqlite"))
+    return getattr(request, "param", "sqlite")
 
 
 @pytest.fixture
 def database_url(engine, request, tmp_path):
     """None for a file."""
-    return (
-        None
-        if engine == "sqlite"
-        else request.getfixturevalue("postgresql").emptied(tmp_path)
-    )
+    if engine == "postgresql":
+        return request.getfixturevalue("postgresql").emptied(tmp_path)
+    return None
 
 
 @pytest.fixture(scope="session")

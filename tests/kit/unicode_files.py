@@ -31,11 +31,15 @@ class BidiCase(NamedTuple):
         found = _white_space_reset(
             self.text, bidi.levels(self.text, rtl), int(rtl)
         )
-        kept = [i for i, level in enumerate(self.levels) if level >= 0]
-        ordered = bidi.in_visual_order(kept, [found[i] for i in kept])
-        return ordered == self.order and [found[i] for i in kept] == [
-            self.levels[i] for i in kept
-        ]
+        kept, wanted, shown = [], [], []
+        for place, level in enumerate(self.levels):
+            if level >= 0:
+                kept.append(place)
+                wanted.append(level)
+                shown.append(found[place])
+        return shown == wanted and self.order == bidi.in_visual_order(
+            kept, shown
+        )
 
 
 def character_cases(step=1):
