@@ -74,8 +74,8 @@ def codec_of_meta(values: Mapping[str, str]) -> str | None:
     """The codec that a `meta` with these attributes declares."""
     if "charset" in values:
         return _codec_of(values["charset"])
-    is_type = values.get("http-equiv", "").lower() == "content-type"
-    found = is_type and _CONTENT.search(values.get("content", ""))
+    is_type = values["http-equiv"].lower() == "content-type"
+    found = is_type and _CONTENT.search(values["content"])
     return _codec_of(found[2]) if found else None
 
 

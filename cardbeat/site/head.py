@@ -71,27 +71,26 @@ def _place_in(text: str) -> int:
     2. At the start of the head, whose own tags may be left out.
     """
     at = start = int(text.startswith("\ufeff"))
-    has_begun = False
     for tag in tags_of(text):
         if tag.name not in _IN_HEAD or text[at : tag.start].strip(" \t\n\r\f"):
             break
+        is_start = at == start and tag.name in ("!", "html", "head")
         at = tag.end
-        if tag.name == "meta" and codec_of_meta(tag.values):
-            return at if at <= _EARLY else start
-        if not has_begun and tag.name in ("!", "html", "head"):
+        if is_start:
             start = at
-        has_begun = has_begun or tag.name not in ("!", "html")
+        elif tag.name == "meta" and codec_of_meta(tag.values):
+            return at if at <= _EARLY else start
     return start
 
 
 def warnings_of(page: BuiltPage, *, names_card: bool) -> Iterator[str]:
     """What networks will not see of a page, by the names of the summary's lists."""
-    images = page.contents("og:image")
+    images = page.metas.get("og:image", [])
     if "" in images:
         yield "empty_image"
     if not all(map(_is_whole_url, filter(None, images))):
         yield "relative_image"
-    cards = [card.lower() for card in page.contents("twitter:card")]
+    cards = [card.lower() for card in page.metas.get("twitter:card", [])]
     is_small = cards != [] and cards[0] != "summary_large_image"
     if len(set(cards)) > 1 or (names_card and is_small):
         yield "twitter_card"

@@ -1,8 +1,8 @@
 """What a page of built HTML says of itself. Pure."""
 
 import re
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 
 from cardbeat.site.charset import byte_of, codec_of, decoded
 from cardbeat.site.tags import Tag, tags_of, text_of
@@ -15,26 +15,25 @@ _IMAGES = ("og:image", "og:image:url", "og:image:secure_url")
 class BuiltPage:
     """What a page says. A text that is not there is empty; `name` is that of `title`.
 
-    `metas` has a name in small letters, and a content, for each name of a `meta`, wherever it
-    stands. `image_end` is the byte behind the first `og:image`, 0 for none.
+    `metas` has the contents of each `meta`, in order, by its names in small letters, wherever it
+    stands. `image_end` is the byte behind the first that names an image, 0 for none.
     """
 
     codec: str
-    metas: list[tuple[str, str]] = field(default_factory=list)
+    metas: dict[str, list[str]] = field(default_factory=dict)
     name: str = ""
     lang: str = ""
     canonical: str = ""
     is_redirect: bool = False
     image_end: int = 0
 
-    def contents(self, wanted: str) -> list[str]:
-        """The contents of a name, in order."""
-        return [content for name, content in self.metas if name == wanted]
-
     def said(self, *names: str) -> str:
         """The content of the first of these names that has one."""
-        contents = chain.from_iterable(map(self.contents, names))
-        return next(filter(None, contents), "")
+        for name in names:
+            for content in self.metas.get(name, []):
+                if content:
+                    return content
+        return ""
 
     @property
     def image(self) -> str:
@@ -64,8 +63,7 @@ def read_page(raw: bytes) -> BuiltPage:
             page.name = text_of(tag.text)
         else:
             _take(page, tag)
-            is_image = page.metas and page.metas[-1][0] in _IMAGES
-            if is_image and not page.image_end:
+            if page.image and not page.image_end:
                 end = byte_of(raw, text, tag.end, page.codec)
                 page.image_end = end or 0
     return page
@@ -76,27 +74,26 @@ def _take(page: BuiltPage, tag: Tag) -> None:
     values = tag.values
     match tag.name:
         case "meta":
-            page.metas += _metas_of(tag)
-            is_refresh = values.get("http-equiv", "").lower() == "refresh"
-            if is_refresh and _REDIRECT.match(values.get("content", "")):
+            _note(page, values)
+            is_refresh = values["http-equiv"].lower() == "refresh"
+            if is_refresh and _REDIRECT.match(values["content"]):
                 page.is_redirect = True
         case "html":
-            lang = values.get("lang") or values.get("xml:lang", "")
-            page.lang = page.lang or lang
-        case "link" if "canonical" in values.get("rel", "").lower().split():
-            page.canonical = page.canonical or values.get("href", "")
+            page.lang = page.lang or values["lang"] or values["xml:lang"]
+        case "link" if "canonical" in values["rel"].lower().split():
+            page.canonical = page.canonical or values["href"]
         case "noscript":
-            # Text to browsers, but not to networks.
+            # Text to browsers, but networks take an image there.
             for inner in tags_of(tag.text):
-                for name, content in _metas_of(inner):
-                    if name in _IMAGES:
-                        page.metas.append((name, content))
+                if inner.name == "meta":
+                    _note(page, inner.values, _IMAGES)
 
 
-def _metas_of(tag: Tag) -> list[tuple[str, str]]:
-    """The names and the content of a tag, if it is a `meta`."""
-    if tag.name != "meta":
-        return []
-    names = f"{tag.values.get('property', '')} {tag.values.get('name', '')}"
-    content = tag.values.get("content", "")
-    return [(name, content) for name in names.lower().split()]
+def _note(
+    page: BuiltPage, values: Mapping[str, str], only: Container[str] = ()
+) -> None:
+    """Note what a `meta` with these attributes says, of all or only of some names."""
+    names = f"{values['property']} {values['name']}".lower()
+    for name in names.split():
+        if not only or name in only:
+            page.metas.setdefault(name, []).append(values["content"])

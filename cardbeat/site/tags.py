@@ -7,6 +7,7 @@ reads pages otherwise in each version of Python.
 
 import html
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -44,12 +45,12 @@ _SPACES = re.compile("[ \t\n\r\f]+")
 class Tag(NamedTuple):
     """A tag, with the text of an element such as `title`, whose end tag is a part of it then.
 
-    An end tag has the name `/name`, a comment or declaration `!`. `values` are its attributes; of
-    one that is there twice, the first counts. `end` is behind all of it.
+    An end tag has the name `/name`, a comment or declaration `!`. `values` are its attributes, of
+    which the first of a name counts; one that is not there is empty. `end` is behind all of it.
     """
 
     name: str
-    values: dict[str, str]
+    values: defaultdict[str, str]
     text: str
     start: int
     end: int
@@ -86,8 +87,8 @@ def tags_of(page: str) -> Iterator[Tag]:
             open_svgs -= 1
 
 
-def _values_in(attributes: str) -> dict[str, str]:
-    values: dict[str, str] = {}
+def _values_in(attributes: str) -> defaultdict[str, str]:
+    values: defaultdict[str, str] = defaultdict(str)
     for name, *value in _ATTRIBUTE.findall(attributes):
         values.setdefault(name.lower(), text_of("".join(value)))
     return values
