@@ -34,7 +34,7 @@ def key(app):
 
 @pytest.fixture
 def check(app, key):
-    return app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]
+    return create(app, key)
 
 
 class One:
@@ -66,6 +66,10 @@ class One:
 @pytest.fixture
 def one(app, key, check):
     return One(app, key, check)
+
+
+def create(app, key, **changes):
+    return app.json("POST", "/checks", GOOD_CHECK | changes, key=key)["check"]
 
 
 def pages(app, key, target):

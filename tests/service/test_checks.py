@@ -9,7 +9,7 @@ from cardbeat.config import Tier
 from cardbeat.heartbeat.checks import Checks
 from tests.kit.postgresql import BOTH_ENGINES, SQLITE
 from tests.kit.support import GOOD_CHECK
-from tests.service.conftest import pages
+from tests.service.conftest import create, pages
 
 pytestmark = BOTH_ENGINES
 
@@ -21,10 +21,6 @@ UNKNOWN_ID = "0" * 32
 
 def path(check):
     return f"/checks/{check['id']}"
-
-
-def create(app, key, **changes):
-    return app.json("POST", "/checks", GOOD_CHECK | changes, key=key)["check"]
 
 
 def read(app, check, key):
@@ -204,15 +200,20 @@ def test_no_more_checks_than_the_tier_allows_which_are_a_page(app, key):
     assert (len(page["checks"]), page["next"]) == (100, None)
 
 
-BAD_PAGES = f"""limit=0 limit=1001 limit=-1 limit= limit=1.0 limit=+5 limit=%D9%A3 limit=1_0
-limit=99999999999999999999 after={UNKNOWN_ID} after= after=%00 after=%FF limit=2&limit=2
-after=a&after=a"""
+BAD_PAGES = {
+    "/checks": f"""limit=0 limit=1001 limit=-1 limit= limit=1.0 limit=+5 limit=%D9%A3 limit=1_0
+    limit=99999999999999999999 after={UNKNOWN_ID} after= after=%00 after=%FF limit=2&limit=2
+    after=a&after=a""",
+    "/checks/outages": """days=0 days=91 days= days=x limit=0 limit=1001 after= after=x after=0
+    after=999999 after=99999999999999999999 days=1&days=2""",
+}
 
 
 @SQLITE
-def test_a_bad_page_is_refused(app, key):
-    for query in BAD_PAGES.split():
-        answer = app("GET", f"/checks?{query}", key=key)
+@pytest.mark.parametrize("place", BAD_PAGES)
+def test_a_bad_page_is_refused(app, key, place):
+    for query in BAD_PAGES[place].split():
+        answer = app("GET", f"{place}?{query}", key=key)
         assert refused(answer, 400)["field"] == query.partition("=")[0], query
 
 

@@ -71,17 +71,6 @@ def test_a_reminder_follows_each_time_the_span_passes_and_not_before(
     assert heart.read(check).outage == 1
 
 
-def test_after_a_downtime_there_is_one_and_the_next_in_the_same_rhythm(
-    heart, check
-):
-    heart.clock.advance(10 * REPEAT + 50)
-    heart.sweep = heart.new_sweep()
-    for seconds, reminders in ((0, 1), (REPEAT - 50, 1), (1, 2)):
-        sweep(heart, seconds)
-        heart.take_all()
-        assert heart.alert_types(check) == [OVERDUE, *[REMINDER] * reminders]
-
-
 def test_one_alert_at_most_tells_of_an_outage_that_waits_to_be_told(heart):
     check = heart.create(repeat_seconds=REPEAT)
     for seconds in (61, 2 * REPEAT):
@@ -102,16 +91,6 @@ def test_neither_a_test_nor_an_alert_that_was_given_up_is_in_the_way(heart):
     heart.checks.test_alert(heart.key.id, check.id)
     sweep(heart, REPEAT + 1)
     assert waiting(heart, check) == ["check.test", REMINDER]
-
-
-def test_a_snooze_drops_the_one_that_waits_and_the_next_follows_a_span_after_it(
-    heart, check
-):
-    sweep(heart, REPEAT + 1)
-    heart.checks.snooze(heart.key.id, check.id, 5000)
-    for seconds, left in ((0, []), (5000 + REPEAT, []), (1, [REMINDER])):
-        sweep(heart, seconds)
-        assert waiting(heart, check) == left
 
 
 def test_without_a_webhook_none_waits_for_one(heart, check):
