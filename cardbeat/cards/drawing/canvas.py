@@ -334,6 +334,7 @@ def rows_of(png: bytes) -> bytes:
 def _compressed(data: bytes, background: Sequence[bytes], level: int) -> bytes:
     """Data in parts, each compressed by itself: bands that are as in the background only once."""
     parts = [_BEGINNING]
+    view = memoryview(data)
     start = 0
     end = 0
     for band in background:
@@ -341,18 +342,18 @@ def _compressed(data: bytes, background: Sequence[bytes], level: int) -> bytes:
         if start < end and (
             is_empty or end - start == _PART_ROWS * (WIDTH + 1)
         ):
-            parts.append(_packed(data[start:end], level))
+            parts.append(_packed(view[start:end], level))
             start = end
         end += len(band)
         if is_empty:
             parts.append(_packed_band(band))
             start = end
     if start < len(data):
-        parts.append(_packed(data[start:], level))
+        parts.append(_packed(view[start:], level))
     return b"".join((*parts, _END, struct.pack(">I", zlib.adler32(data))))
 
 
-def _packed(data: bytes, level: int) -> bytes:
+def _packed(data: bytes | memoryview, level: int) -> bytes:
     packer = zlib.compressobj(level, wbits=_RAW, memLevel=_MEMORY)
     return packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)
 

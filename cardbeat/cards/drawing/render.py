@@ -66,7 +66,8 @@ class Renderer:
             card.tag,
             card.domain,
         )
-        missing = sum(self._fonts.drawable(clean(text))[1] for text in texts)
+        others = [clean(text) for text in texts if not text.isascii()]
+        missing = sum(self._fonts.drawable(text)[1] for text in others)
         unshaped = sum(map(self._fonts.unshaped, texts))
         return Drawing(canvas.png(), missing + unshaped, unshaped)
 

@@ -78,10 +78,13 @@ def breaks(graphemes: Sequence[str], language: str = "") -> list[Break]:
     """
     classes = ["", "", *(line_break(grapheme[0]) for grapheme in graphemes)]
     words = word_starts(graphemes) if "SA" in classes else set()
-    found = [
-        _between(graphemes, classes, i, i in words)
-        for i in range(len(graphemes))
-    ]
+    found = []
+    for i, grapheme in enumerate(graphemes):
+        if classes[i + 1] == classes[i + 2] == "AL" and grapheme.isascii():
+            # Most of them: inside a word.
+            found.append(Break.INSIDE)
+        else:
+            found.append(_between(graphemes, classes, i, i in words))
     text = "".join(graphemes)
     if language not in MODELS or "ID" not in classes:
         return found
@@ -106,9 +109,6 @@ def _between(
     `i + 2`.
     """
     left, before, after = classes[i : i + 3]
-    if before == after == "AL" and graphemes[i].isascii():
-        # Most of them: inside a word.
-        return Break.INSIDE
     if not i or after in ("SP", "ZW"):
         return Break.NEVER
     if before == "ZW" or (before == "SP" and left == "ZW"):
