@@ -1,10 +1,25 @@
 """Runs a command in this process, in the folder of the test."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 from cardbeat.cli import main
+from tests.kit.artifact import ROOT, clean_environment
+
+
+def in_a_process(folder, *argv, code="", variables=(), **options):
+    """A command as a process of its own, after some code."""
+    start = f"import sys\nfrom cardbeat import cli, service\n{code}\nsys.exit(cli.main(sys.argv[1:]))"
+    environment = clean_environment(PYTHONPATH=str(ROOT)) | dict(variables)
+    pipe = subprocess.PIPE
+    options = {"stdout": pipe, "stderr": pipe, "text": True} | options
+    command = [sys.executable, "-B", "-c", start, *argv]
+    return subprocess.run(
+        command, cwd=folder, env=environment, check=False, **options
+    )
 
 
 class Ran:

@@ -1,33 +1,22 @@
 """The command `card`: where the PNG goes."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from PIL import features
 
 from cardbeat.host.system import UNSHAPED
-from tests.kit.artifact import ROOT, clean_environment
 from tests.kit.systems import LIMITS, LINKS
+from tests.rules.commands.conftest import in_a_process
 
 CARD = ("card", "--title", "A", "--output")
 LITTLE_ROOM = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (9000, 9000))"
 
 
-def in_a_process(folder, *argv, code=""):
-    environment = clean_environment(PYTHONPATH=str(ROOT))
-    start = f"{code}\nimport sys; from cardbeat.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-B", "-c", start, *argv]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, check=False
-    )
-
-
 def test_the_card_goes_to_a_file_or_to_standard_output(run, tmp_path):
     assert run(*CARD, "a.PNG").status == 0
     card = (tmp_path / "a.PNG").read_bytes()
-    assert in_a_process(tmp_path, *CARD, "-").stdout == card
+    assert in_a_process(tmp_path, *CARD, "-", text=False).stdout == card
     assert [path.name for path in tmp_path.iterdir()] == ["a.PNG"]
     told = json.loads(run(*CARD, "b.png", "--accent", "#16a34a", "--json").out)
     size = (tmp_path / "b.png").stat().st_size
@@ -54,7 +43,7 @@ def test_where_there_is_no_room_the_picture_before_stays(tmp_path):
     ran = in_a_process(tmp_path, *CARD, "a.png", code=LITTLE_ROOM)
     assert (ran.returncode, ran.stderr) == (
         2,
-        b"cardbeat: can't write a.png: File too large\n",
+        "cardbeat: can't write a.png: File too large\n",
     )
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"before"]
 

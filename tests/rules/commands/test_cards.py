@@ -267,21 +267,6 @@ def test_tags_are_written_once_and_name_each_card(cards):
     assert contents("site") == after
 
 
-def test_a_page_without_a_place_for_tags_is_told_and_stays(cards):
-    page = b"<!-- \x1b$B\x1b(B --><head><meta charset=iso-2022-jp><title>A</title></head>"
-    write(b="B")
-    Path("site/a.html").write_bytes(page)
-    told = cards(*TAG)
-    assert (
-        told["status"],
-        told["drawn"],
-        told["tagged"],
-        len(told["stderr"]),
-    ) == (1, 2, 1, 1)
-    assert "has no place" in told["stderr"][0]
-    assert Path("site/a.html").read_bytes() == page
-
-
 def test_what_networks_will_not_see_is_told_and_no_failure(cards, run):
     small = OWN_IMAGE.format("https://x.example/cards/small.png")
     write(
@@ -349,13 +334,17 @@ def test_wrong_options_are_one_line_and_status_2(run, argv, words):
     assert words in run("cards", *argv.split()).refused()
 
 
-def test_a_page_that_cannot_be_read_is_told_and_the_others_are_drawn(cards):
-    write(a="A", c="<title>&#" + "9" * 5000 + ";</title>")
+def test_what_fails_for_one_page_is_told_and_the_others_are_done(cards):
+    page = b"<!-- \x1b$B\x1b(B --><head><meta charset=iso-2022-jp><title>A</title></head>"
+    write(b="B", c="<title>&#" + "9" * 5000 + ";</title>")
+    Path("site/a.html").write_bytes(page)
     Path("site/long.html").write_bytes(bytes(32 * 2**20 + 1))
-    told = cards(*OUT)
-    assert (told["status"], told["drawn"]) == (1, 2)
-    (sentence,) = told["stderr"]
-    assert sentence.endswith("long.html: it is longer than 32 MiB")
+    told = cards(*TAG)
+    assert [told[it] for it in ("status", "drawn", "tagged")] == [1, 3, 2]
+    unread, untagged = told["stderr"]
+    assert unread.endswith("long.html: it is longer than 32 MiB")
+    assert "has no place" in untagged
+    assert Path("site/a.html").read_bytes() == page
 
 
 def test_what_can_not_be_shaped_here_is_told(cards, monkeypatch):
@@ -426,16 +415,3 @@ def test_only_a_terminal_gets_a_bar_which_goes_away(cards, run, monkeypatch):
     shown = run("cards", "site", "--output", "again").err
     assert f"[{'#' * 20}{' ' * 20}] 1 of 2\r" in shown
     assert shown.endswith(" \r")
-
-
-@LINKS
-def test_a_link_at_the_name_of_a_temporary_file_leads_nowhere(
-    cards, monkeypatch
-):
-    write(a="A")
-    Path("victim.txt").write_text("mine")
-    Path("out").mkdir()
-    monkeypatch.setattr("os.urandom", bytes)
-    Path("out/.cardbeat-0000000000000000.tmp").symlink_to("../victim.txt")
-    assert cards(*OUT)["status"] == 1
-    assert Path("victim.txt").read_text() == "mine"

@@ -5,16 +5,14 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from datetime import datetime
 
 import pytest
 
 from cardbeat.cli import main
-from tests.kit.artifact import ROOT, clean_environment
 from tests.kit.support import full_disk, gone_reader
-from tests.kit.systems import ARGUMENTS, FULL_DISK, LINKS, PIPES, WINDOWS
+from tests.kit.systems import ARGUMENTS, FULL_DISK, WINDOWS
+from tests.rules.commands.conftest import in_a_process
 
 TIERS = ("--tiers", "tiers.toml")
 
@@ -53,19 +51,6 @@ def change(data, sql, *values):
     ) as connection:
         connection.execute(sql, values)
         connection.commit()
-
-
-def in_a_process(folder, *argv, code="", **options):
-    """A command as a process of its own, with a descriptor in place of its output, or after some code."""
-    start = f"import sys\nfrom cardbeat import cli, service\n{code}\nsys.exit(cli.main(sys.argv[1:]))"
-    environment = clean_environment(
-        PYTHONPATH=str(ROOT), **options.pop("variables", {})
-    )
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    command = [sys.executable, "-c", start, *argv]
-    return subprocess.run(
-        command, cwd=folder, env=environment, text=True, check=False, **options
-    )
 
 
 def test_a_new_key_is_shown_once_and_listed_without_its_value(
@@ -235,15 +220,6 @@ def test_doctor_tells_what_is_likely_a_mistake(run, data):
         {"setup"} if WINDOWS else {"setup", "folder"},
     )
     assert all("; " in it["found"] for it in bad.values())
-
-
-@PIPES
-@LINKS
-def test_doctor_tells_of_what_is_no_file(run, data):
-    (data / "cardbeat.db").unlink()
-    os.mkfifo(data / "cardbeat.db")
-    status, bad = examined(run)
-    assert (status, "cardbeat.db" in bad["database"]["found"]) == (1, True)
 
 
 def test_a_backup_and_its_restore_tell_what_they_did(run, data, tmp_path):

@@ -36,16 +36,6 @@ def told(**values):
     return list(mistakes(Config(**values)))
 
 
-def test_a_port_of_kubernetes_is_told(monkeypatch):
-    monkeypatch.setenv("CARDBEAT_PORT", "tcp://10.96.7.1:8080")
-    (said,) = told()
-    assert said.startswith(
-        "CARDBEAT_PORT is ignored, because Kubernetes set it for a Service; "
-    )
-    monkeypatch.setenv("CARDBEAT_PORT", "8080")
-    assert told() == []
-
-
 def test_a_webhook_proxy_is_told_while_strangers_may_register():
     (said,) = told(webhook_proxy="http://me:s3cret@proxy:3128")
     assert "refuse private targets" in said
