@@ -78,9 +78,8 @@ class Parser(argparse.ArgumentParser):
             width=80,
         )
         super().__init__(formatter_class=form, allow_abbrev=False, **texts)
-        self.color = (
-            False  # of Python 3.14, whose escapes would be shown as such
-        )
+        # Of Python 3.14, whose escapes would be shown as such.
+        self.color = False
 
     def add_options(self, *options: Option) -> None:
         for option in options:
@@ -176,9 +175,8 @@ def number(low: float, high: float) -> Parse:
 
     def parse(text: str) -> float:
         if re.fullmatch("[0-9.]{1,99}", text):
-            with suppress(
-                ValueError
-            ):  # of 1.2.3, or of 0.5 where it must be whole
+            # Of 1.2.3, and of 0.5 where the number must be whole.
+            with suppress(ValueError):
                 value = type(low)(text)
                 if low <= value <= high:
                     return value
