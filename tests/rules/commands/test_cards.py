@@ -37,14 +37,19 @@ TAG = (
 
 @pytest.fixture
 def cards(run):
-    """Runs `cards`; its summary with numbers of what was done, the status and the lines on stderr."""
+    """Runs `cards`; its summary with numbers of what was done, the status and the lines on stderr.
 
-    def run_command(*argv):
+    What is expected of these is compared.
+    """
+
+    def run_command(*argv, **expected):
         ran = run("cards", *argv, "--json")
         told = json.loads(ran.out or "{}")
         for kind in ("drawn", "unchanged", "tagged", "failed"):
             told[kind] = len(told[kind])
-        return told | {"status": ran.status, "stderr": ran.err.splitlines()}
+        told |= {"status": ran.status, "stderr": ran.err.splitlines()}
+        assert {name: told[name] for name in expected} == expected
+        return told
 
     return run_command
 
@@ -83,29 +88,16 @@ def shows(file, **fields):
 
 def test_each_page_has_a_card_of_what_it_says(cards):
     more = "<meta name=author content=Ada><meta name=description content=B>"
-    write(
-        index="Front",
-        c="C",
-        a__b__index=f"<html lang=ja><title>今日 | My site</title>{more}",
+    japanese = f"<html lang=ja><title>今日 | My site</title>{more}"
+    write(index="Front", c="C", a__b__index=japanese)
+    argv = (
+        "--base-url https://blog.example:8000/x --template blog --theme light"
     )
-    look = ("--template", "blog", "--theme", "light")
-    told = cards(*OUT, "--base-url", "https://blog.example:8000/x", *look)
-    assert (told["status"], told["stderr"], told["drawn"], told["failed"]) == (
-        0,
-        [],
-        3,
-        0,
-    )
+    cards(*OUT, *argv.split(), status=0, stderr=[], drawn=3, failed=0)
     assert files() == {"index.png", "a/b.png", "c.png"}
-    fields = {
-        "author": "Ada",
-        "domain": "blog.example",
-        "template": "blog",
-        "theme": "light",
-    }
-    assert shows(
-        "out/a/b.png", title="今日", description="B", lang="ja", **fields
-    )
+    said = {"title": "今日", "description": "B", "lang": "ja", "author": "Ada"}
+    look = {"template": "blog", "theme": "light"}
+    assert shows("out/a/b.png", domain="blog.example", **said, **look)
 
 
 WRONG_LINES = [
@@ -120,66 +112,49 @@ WRONG_LINES = [
 
 
 def test_lines_give_cards_and_what_is_wrong_with_others_is_told(cards):
-    good = {
-        "title": "A",
-        "output": "x/a.png",
-        "template": "article",
-        "more": 1,
-    }
+    shown = {"title": "A", "template": "article"}
+    good = {**shown, "output": "x/a.png", "more": 1}
     write_lines(good, *(line for line, _ in WRONG_LINES), "")
-    told = cards("list.jsonl", "--output", "out", "--theme", "light")
-    assert (told["status"], told["drawn"], told["failed"]) == (
-        1,
-        1,
-        len(WRONG_LINES),
-    )
+    argv = ("list.jsonl", "--output", "out", "--theme", "light")
+    told = cards(*argv, status=1, drawn=1, failed=len(WRONG_LINES))
     for sentence, (_, words) in zip(told["stderr"], WRONG_LINES, strict=True):
         assert words in sentence
         assert len(sentence) < 300
     assert files() == {"x/a.png"}
-    assert shows("out/x/a.png", title="A", template="article", theme="light")
+    assert shows("out/x/a.png", theme="light", **shown)
 
 
 def test_a_second_run_draws_only_what_is_new_or_looks_otherwise(cards):
     write(a="A", b="B", c="C", d="D")
-    assert cards(*OUT)["drawn"] == 4
+    cards(*OUT, drawn=4)
     before = Path("out/d.png").stat().st_mtime_ns
     write(a="another")
     Path("out/b.png").unlink()
-    told = cards(*OUT)
-    assert (told["drawn"], told["unchanged"]) == (2, 2)
+    cards(*OUT, drawn=2, unchanged=2)
     assert Path("out/d.png").stat().st_mtime_ns == before
     Path("out").rename("moved")
-    for look, drawn in (
-        ((), 0),
-        (("--theme", "light"), 4),
-        (("--accent", "#16a34a"), 4),
-    ):
-        argv = ("site", "--output", "moved", *look)
-        assert [cards(*argv)["drawn"] for _ in range(2)] == [drawn, 0]
+    moved = ("site", "--output", "moved")
+    cards(*moved, drawn=0)
+    for look in (("--theme", "light"), ("--accent", "#16a34a")):
+        cards(*moved, *look, drawn=4)
+        cards(*moved, *look, drawn=0)
 
 
 @PIPES
 def test_the_users_own_files_stay_and_pages_name_them(cards):
     write(about="About", front="Front", pipe="Pipe", large="Large")
-    Path("site/cards").mkdir()
-    Image.new("RGB", (1200, 630)).save("site/cards/about.png")
-    Path("site/cards/large.png").write_bytes(bytes(2**20 + 1))
-    os.mkfifo("site/cards/pipe.png")
-    mine = [
-        Path(f"site/cards/{name}.png").read_bytes()
-        for name in ("about", "large")
-    ]
-    told = cards(*TAG)
-    assert [
-        told[name] for name in ("status", "drawn", "unchanged", "tagged")
-    ] == [0, 1, 3, 4]
-    assert told["replaced"] == ["about.png", "large.png", "pipe.png"]
-    assert [
-        Path(f"site/cards/{name}.png").read_bytes()
-        for name in ("about", "large")
-    ] == mine
-    assert Path("site/cards/pipe.png").is_fifo()
+    folder = Path("site/cards")
+    folder.mkdir()
+    Image.new("RGB", (1200, 630)).save(folder / "about.png")
+    (folder / "large.png").write_bytes(bytes(2**20 + 1))
+    os.mkfifo(folder / "pipe.png")
+    mine = [folder / "about.png", folder / "large.png"]
+    before = [path.read_bytes() for path in mine]
+    replaced = ["about.png", "large.png", "pipe.png"]
+    done = {"status": 0, "drawn": 1, "unchanged": 3, "tagged": 4}
+    cards(*TAG, replaced=replaced, **done)
+    assert [path.read_bytes() for path in mine] == before
+    assert (folder / "pipe.png").is_fifo()
 
 
 def edit(page, old, new):
@@ -195,7 +170,7 @@ def test_a_card_whose_page_is_gone_is_told_unless_a_page_names_it(cards):
         gone__index="G",
         **{"old é": "O"},
     )
-    assert cards(*TAG)["tagged"] == 4
+    cards(*TAG, tagged=4)
     old = Path("site/old é.html").rename("site/new.html").read_text()
     Path("site/gone/index.html").unlink()
     Image.new("RGB", (1200, 630)).save("site/cards/own.png")
@@ -206,18 +181,12 @@ def test_a_card_whose_page_is_gone_is_told_unless_a_page_names_it(cards):
         own=OWN_IMAGE.format("https://x.example/own.png"),
     )
     before = files("site/cards")
-    told = cards(*TAG)
-    assert [told[it] for it in ("status", "unused", "tagged")] == [
-        0,
-        ["gone.png"],
-        0,
-    ]
-    assert told["other_card"] == ["cdn.html", "new.html"]
+    other = ["cdn.html", "new.html"]
+    cards(*TAG, status=0, unused=["gone.png"], tagged=0, other_card=other)
     assert before < files("site/cards")
     Path("site/long.html").write_bytes(bytes(32 * 2**20 + 1))
-    assert cards(*TAG)["unused"] == [], (
-        "a run that failed in part does not know"
-    )
+    # A run that failed in part does not know.
+    cards(*TAG, unused=[])
 
 
 def contents(folder):
@@ -240,18 +209,8 @@ def test_tags_are_written_once_and_name_each_card(cards):
     )
     Path("site/index.html").chmod(0o640)
     before = contents("site")
-    argv = (
-        "site",
-        "--output",
-        "site/my cards",
-        *TAG[3:5],
-        "https://x.example/blog/",
-    )
-    told = cards(*argv)
-    counts = [
-        told[name] for name in ("status", "drawn", "tagged", "without_title")
-    ]
-    assert counts == [0, 3, 2, ["no.html"]]
+    argv = [*TAG[:2], "site/my cards", *TAG[3:5], "https://x.example/blog/"]
+    cards(*argv, status=0, drawn=3, tagged=2, without_title=["no.html"])
     url = "https://x.example/blog/my%20cards/%C3%A9%20%231/a.png"
     tagged = Path("site/é #1/a.html").read_bytes().decode()
     assert f'\r\n<meta property="og:image" content="{url}">\r\n' in tagged
@@ -259,11 +218,7 @@ def test_tags_are_written_once_and_name_each_card(cards):
         assert TAG_LINE.sub(b"", path.read_bytes()) == html
     assert WINDOWS or Path("site/index.html").stat().st_mode & 0o777 == 0o640
     after = contents("site")
-    assert [cards(*argv)[name] for name in ("drawn", "tagged", "unused")] == [
-        0,
-        0,
-        [],
-    ]
+    cards(*argv, drawn=0, tagged=0, unused=[])
     assert contents("site") == after
 
 
@@ -274,16 +229,11 @@ def test_what_networks_will_not_see_is_told_and_no_failure(cards, run):
         small=f"<meta name=twitter:card content=summary>{small}",
         moved=REDIRECT + OWN_IMAGE.format("own.png"),
     )
-    told = cards(*TAG)
-    assert (told["status"], told["relative_image"]) == (0, [])
-    assert (told["empty_image"], told["twitter_card"]) == (
-        ["empty_image.html"],
-        ["small.html"],
-    )
-    assert (
-        "empty_image: 1: empty_image.html"
-        in run("cards", *TAG).out.splitlines()
-    )
+    told = cards(*TAG, status=0, relative_image=[])
+    assert told["empty_image"] == ["empty_image.html"]
+    assert told["twitter_card"] == ["small.html"]
+    printed = run("cards", *TAG).out.splitlines()
+    assert "empty_image: 1: empty_image.html" in printed
 
 
 @LINKS
@@ -305,33 +255,28 @@ def test_a_source_without_pages_is_one_line_and_status_1_and_removes_nothing(
     Path("empty.jsonl").write_text("\n")
     write(a="A")
     cards(*OUT)
-    told = cards(source, "--output", "out")
-    assert (told["status"], len(told["stderr"]), told["failed"]) == (1, 1, 1)
+    told = cards(source, "--output", "out", status=1, failed=1)
+    assert len(told["stderr"]) == 1
     assert files() == {"a.png"}
 
 
-@pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        ("site", "--output"),
-        ("site --output out --theme pink", "dark, light"),
-        ("site --output .", "of their own"),
-        ("site --output site/c --write-tags", "--base-url"),
-        (
-            "site --output out --write-tags --base-url https://x.example",
-            "of their own",
-        ),
-        (
-            "list.jsonl --output out --write-tags --base-url https://x.example",
-            "folder",
-        ),
-        ("site --output list.jsonl/x", "can't write"),
-    ],
-)
-def test_wrong_options_are_one_line_and_status_2(run, argv, words):
+X = " --write-tags --base-url https://x.example"
+REFUSED = {
+    "site": "--output",
+    "site --output out --theme pink": "dark, light",
+    "site --output .": "of their own",
+    "site --output site/c --write-tags": "--base-url",
+    f"site --output out{X}": "of their own",
+    f"list.jsonl --output out{X}": "folder",
+    "site --output list.jsonl/x": "can't write",
+}
+
+
+@pytest.mark.parametrize("argv", REFUSED)
+def test_wrong_options_are_one_line_and_status_2(run, argv):
     write(a="A")
     write_lines({"title": "A", "output": "a.png"})
-    assert words in run("cards", *argv.split()).refused()
+    assert REFUSED[argv] in run("cards", *argv.split()).refused()
 
 
 def test_what_fails_for_one_page_is_told_and_the_others_are_done(cards):
@@ -339,8 +284,7 @@ def test_what_fails_for_one_page_is_told_and_the_others_are_done(cards):
     write(b="B", c="<title>&#" + "9" * 5000 + ";</title>")
     Path("site/a.html").write_bytes(page)
     Path("site/long.html").write_bytes(bytes(32 * 2**20 + 1))
-    told = cards(*TAG)
-    assert [told[it] for it in ("status", "drawn", "tagged")] == [1, 3, 2]
+    told = cards(*TAG, status=1, drawn=3, tagged=2)
     unread, untagged = told["stderr"]
     assert unread.endswith("long.html: it is longer than 32 MiB")
     assert "has no place" in untagged

@@ -223,12 +223,6 @@ def test_a_byte_order_mark_tells_more_than_a_meta(codec):
     assert read_page(tagged).said("og:title") == "Größe"
 
 
-def test_a_page_whose_codec_writes_its_start_otherwise_stays():
-    raw = b"<!-- \x1b$B\x1b(B --><head><meta charset=iso-2022-jp><title>A</title></head>"
-    assert read_page(raw).name == "A"
-    assert with_tags(raw) is None
-
-
 ENDLESS = {
     '<a b="': 160_000,
     "<": 900_000,
