@@ -1,40 +1,35 @@
 """The dashboard as a test drives it, and the server as a program calls it."""
 
 import json
-from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
-from tests.kit.client import Listening, ask, checks_key
+from tests.kit.client import ask, checks_key, new_check
 
 
 class Api:
-    def __init__(self, server: Listening) -> None:
+    def __init__(self, server):
         self.server = server
 
-    def __call__(
-        self, method: str, path: str, body: Any = None, key: str | None = None
-    ) -> Any:
+    def __call__(self, method, path, body=None, key=None):
         answer = ask(self.server, method, f"/{path}", body, key)
         assert answer.status < 400, answer.body
         return json.loads(answer.body or b"{}")
 
-    def checks_key(self) -> str:
+    def checks_key(self):
         return checks_key(self.server)
 
-    def check(
-        self, key: str, name: str = "Nightly backup", **fields: Any
-    ) -> Any:
-        body = {
-            "name": name,
-            "period_seconds": 3600,
-            "grace_seconds": 60,
-            **fields,
-        }
-        return self("POST", "checks", body, key)["check"]
+    def check(self, key, name="Nightly backup", **fields):
+        return new_check(self.server, key, name=name, **fields)
+
+    def read(self, check, key):
+        return self("GET", f"checks/{check['id']}", key=key)["check"]
+
+    def ping(self, check, signal=""):
+        self("GET", f"ping/{check['id']}{signal}")
 
 
-def sign_in(page: Page, key: str, *, remember: bool = False) -> None:
+def sign_in(page, key, *, remember=False):
     page.get_by_label("Checks key").fill(key)
     page.get_by_label("Remember on this device").set_checked(remember)
     page.get_by_role("button", name="Open the checks").click()
@@ -43,12 +38,24 @@ def sign_in(page: Page, key: str, *, remember: bool = False) -> None:
     ).to_be_visible()
 
 
-def refresh(page: Page) -> None:
+def press(place, name):
+    place.get_by_role("button", name=name).click()
+
+
+def shows(place, text):
+    expect(place.get_by_text(text)).to_be_visible()
+
+
+def name_field(page):
+    return page.get_by_label("Name", exact=True)
+
+
+def refresh(page):
     """What the page does by itself every few seconds, and when it is looked at again."""
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 
-def row(page: Page, name: str) -> Locator:
+def row(page, name):
     return (
         page.locator("#checks")
         .get_by_role("listitem")
@@ -56,7 +63,7 @@ def row(page: Page, name: str) -> Locator:
     )
 
 
-def open_row(page: Page, name: str) -> Locator:
+def open_row(page, name):
     """The row of a check, with its details shown."""
     found = row(page, name)
     expect(found).to_be_visible()
@@ -65,20 +72,12 @@ def open_row(page: Page, name: str) -> Locator:
     return found
 
 
-def edit(page: Page, name: str) -> None:
+def edit(page, name):
     open_row(page, name).get_by_role("button", name="Edit").click()
 
 
-def fill_check(
-    page: Page,
-    name: str,
-    *,
-    every: int,
-    late: int,
-    unit: str,
-    webhook: str = "",
-) -> None:
-    page.get_by_label("Name", exact=True).fill(name)
+def fill_check(page, name, *, every, late, unit, webhook=""):
+    name_field(page).fill(name)
     page.get_by_label("Runs every").fill(str(every))
     page.get_by_label("Unit of the period").select_option(unit)
     page.get_by_label("May be late by").fill(str(late))

@@ -1,14 +1,13 @@
 """A real browser, Debian's Chromium, on the built artifact."""
 
 import shutil
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.artifact.browser.board import Api, sign_in
 from tests.kit import interfaces
-from tests.kit.artifact import Running, starter
+from tests.kit.artifact import starter
 
 ARGUMENTS = [
     "--headless",
@@ -25,7 +24,7 @@ expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser():
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.fail(
@@ -39,22 +38,22 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-def is_failure(request: Request) -> bool:
+def is_failure(request):
     """A file of ours that did not come; one that a page no longer waited for when it was left is none."""
     return "/pages/" in request.url and request.failure != "net::ERR_ABORTED"
 
 
 @pytest.fixture
-def open_tab(browser) -> Iterator:
+def open_tab(browser):
     """Opens URLs, each in a browser profile of its own. No page may log an error or fail to load a file of its own."""
     contexts = []
     problems = []
 
-    def note(problem: str, is_one: bool = True) -> None:
+    def note(problem, is_one=True):
         if is_one:
             problems.append(problem)
 
-    def watch(page: Page) -> None:
+    def watch(page):
         page.on("pageerror", lambda error: note(str(error)))
         page.on(
             "console", lambda message: note(message.text, is_problem(message))
@@ -64,7 +63,7 @@ def open_tab(browser) -> Iterator:
             lambda request: note(request.url, is_failure(request)),
         )
 
-    def open_one(url: str, **options) -> Page:
+    def open_one(url, **options):
         options.setdefault("viewport", {"width": 1280, "height": 900})
         options.setdefault(
             "permissions", ["clipboard-read", "clipboard-write"]
@@ -84,7 +83,7 @@ def open_tab(browser) -> Iterator:
     assert problems == []
 
 
-def is_problem(message) -> bool:
+def is_problem(message):
     """Chromium logs every answer from 400 on by itself; a refusal that the page explains is no defect of the page."""
     if message.text.startswith("Failed to load resource"):
         return "/pages/" in message.location["url"]
@@ -92,7 +91,7 @@ def is_problem(message) -> bool:
 
 
 @pytest.fixture(scope="module")
-def server(python, pyz, tmp_path_factory) -> Iterator[Running]:
+def server(python, pyz, tmp_path_factory):
     """One server for all tests of a module: each has its own keys."""
     with starter(python, pyz, tmp_path_factory.mktemp("server")) as start_one:
         yield start_one(
@@ -116,12 +115,12 @@ def run(browser, server):
 
 
 @pytest.fixture
-def api(server) -> Api:
+def api(server):
     return Api(server)
 
 
 @pytest.fixture
-def key(api) -> str:
+def key(api):
     return api.checks_key()
 
 
@@ -129,9 +128,7 @@ def key(api) -> str:
 def dashboard(server, open_tab):
     """Opens the dashboard with a key, at a link or without one."""
 
-    def open_with(
-        key: str, link: str = "", *, remember: bool = False, **options
-    ) -> Page:
+    def open_with(key, link="", *, remember=False, **options):
         page = open_tab(link or f"{server.url}/dashboard", **options)
         sign_in(page, key, remember=remember)
         return page

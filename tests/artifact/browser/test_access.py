@@ -2,9 +2,9 @@
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.artifact.browser.board import edit, open_row, sign_in
+from tests.artifact.browser.board import edit, open_row, press, shows, sign_in
 from tests.kit.documentation import DOCS
 
 PHONE = {"width": 390, "height": 844}
@@ -20,7 +20,7 @@ LOOKS = [
 """A scheme changes colours alone."""
 
 
-def check(page: Page) -> None:
+def check(page):
     """Axe finds nothing, and no part of the page hangs out of it."""
     result = Axe().run(page)
     assert result.violations_count == 0, result.generate_report()
@@ -44,21 +44,19 @@ def open_look(request, server, open_tab):
 
 def test_the_builder_in_all_its_states(open_look):
     page = open_look("/")
-    expect(page.get_by_text("An example.")).to_be_visible()
+    shows(page, "An example.")
     check(page)
     page.get_by_label("Title").fill("Private: \u0378")
     expect(
         page.get_by_role("button", name="Get a key and draw it")
     ).to_be_visible()
     check(page)
-    page.get_by_role("button", name="Get a key and draw it").click()
-    expect(page.get_by_text("in none of the fonts")).to_be_visible()
+    press(page, "Get a key and draw it")
+    shows(page, "in none of the fonts")
     page.get_by_role("radio", name="WordPress").check()
     check(page)
     page.get_by_label("Cards key").fill("sk_nonsense")
-    expect(
-        page.get_by_text("There is nothing to copy with this key")
-    ).to_be_visible()
+    shows(page, "There is nothing to copy with this key")
     check(page)
 
 
@@ -82,11 +80,9 @@ def test_the_dashboard_in_all_its_states(api, open_look):
     )
     page.reload()
     late = open_row(page, "W" * 100)
-    expect(
-        late.get_by_text("Alerts of this check don't arrive.")
-    ).to_be_visible()
+    shows(late, "Alerts of this check don't arrive.")
     check(page)
-    late.get_by_role("button", name="Delete").click()
+    press(late, "Delete")
     check(page)
     page.keyboard.press("Escape")
     edit(page, checks[0]["name"])
@@ -98,14 +94,12 @@ def test_the_dashboard_in_all_its_states(api, open_look):
     open_account(page)
 
 
-def open_account(page: Page) -> None:
-    page.get_by_role("button", name="Key and limits").click()
-    expect(page.get_by_text("6 of 100")).to_be_visible()
+def open_account(page):
+    press(page, "Key and limits")
+    shows(page, "6 of 100")
     check(page)
-    page.get_by_role("button", name="Replace the key").click()
-    page.locator("#confirm").get_by_role(
-        "button", name="Replace the key"
-    ).click()
+    press(page, "Replace the key")
+    press(page.locator("#confirm"), "Replace the key")
     expect(page.get_by_role("button", name="I have saved it")).to_be_visible()
     check(page)
 
@@ -133,7 +127,7 @@ def test_the_documentation_is_read_by_keyboard_alone_and_without_scripts(
     expect(
         page.get_by_role("heading", name="A tour on one machine", level=1)
     ).to_be_visible()
-    expect(page.get_by_text("until grep check.overdue")).to_be_visible()
+    shows(page, "until grep check.overdue")
 
 
 def test_the_documentation_folds_its_contents_on_a_phone_and_copies_commands(
@@ -169,5 +163,5 @@ def test_a_check_is_made_by_keyboard_alone(server, api, open_tab):
     expect(row_copy(page)).to_be_focused()
 
 
-def row_copy(page: Page):
+def row_copy(page):
     return page.locator("#checks").get_by_role("button", name="Copy")

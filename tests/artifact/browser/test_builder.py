@@ -5,9 +5,9 @@ import urllib.request
 
 import linkpreview
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.artifact.browser.board import Api
+from tests.artifact.browser.board import Api, press, shows
 
 TEXTS = ("Title", "Description", "Author", "Tag", "Domain")
 HOSTILE = """Tom & "Jerry's" + 100 % #1 東京 <img src=x onerror="window.hacked = 1"> </title>"""
@@ -15,41 +15,41 @@ GET_KEY = "Get a key and draw it"
 
 
 @pytest.fixture
-def page(server, open_tab) -> Page:
+def page(server, open_tab):
     return open_tab(server.url)
 
 
-def get_key(page: Page, title: str = "A title") -> None:
+def get_key(page, title="A title"):
     """Types a title, gets a cards key with one click, and waits for the card."""
     page.get_by_label("Title").fill(title)
-    page.get_by_role("button", name=GET_KEY).click()
+    press(page, GET_KEY)
     expect_drawn(page)
 
 
-def expect_drawn(page: Page) -> None:
+def expect_drawn(page):
     expect(page.locator("#stage")).to_have_attribute("data-state", "shown")
     expect(
         page.get_by_role("status").filter(has_text="PNG, 1200 × 630")
     ).to_be_visible()
 
 
-def type_title(page: Page, title: str) -> None:
+def type_title(page, title):
     """Fills the title in and waits for its card."""
     with page.expect_response(lambda response: "/og?" in response.url):
         page.get_by_label("Title").fill(title)
     expect_drawn(page)
 
 
-def copied(page: Page, what: str = "URL only") -> str:
+def copied(page, what="URL only"):
     page.get_by_role("radio", name=what).check()
-    page.get_by_role("button", name="Copy").click()
+    press(page, "Copy")
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     return page.evaluate("navigator.clipboard.readText()")
 
 
-def cards_asked(page: Page) -> list[str]:
+def cards_asked(page):
     """The URLs of cards that the page asks for from now on."""
-    asked: list[str] = []
+    asked = []
     page.on(
         "request",
         lambda request: (
@@ -59,7 +59,7 @@ def cards_asked(page: Page) -> list[str]:
     return asked
 
 
-def pictures(page: Page) -> set[str]:
+def pictures(page):
     """What the card and its three crops show."""
     return set(
         page.locator("[data-shown]").evaluate_all(
@@ -78,9 +78,7 @@ def test_it_shows_a_look_before_it_asks_and_then_the_own_card_and_its_crops(
         assert pictures(page) == {
             f"{server.url}/pages/looks/{name.replace(' ', '-').lower()}.png"
         }
-    expect(
-        page.get_by_text("An example. Type a title to see your own card.")
-    ).to_be_visible()
+    shows(page, "An example. Type a title to see your own card.")
     expect(page.get_by_role("button", name=GET_KEY)).to_be_hidden()
     assert asked == []
     get_key(page, "Alone")
@@ -96,7 +94,7 @@ def test_it_shows_a_look_before_it_asks_and_then_the_own_card_and_its_crops(
         <= 900
     )
     page.get_by_label("Title").fill("")
-    expect(page.get_by_text("An example.")).to_be_visible()
+    shows(page, "An example.")
     expect(page.get_by_role("button", name="Copy")).to_be_hidden()
 
 
@@ -167,10 +165,10 @@ def test_the_card_of_a_link_is_drawn_only_when_the_visitor_asks(page):
     page.evaluate(
         "location.href = '#title=From%20elsewhere&template=article&length=1&key=sk_foreign'"
     )
-    expect(page.get_by_text("The text came with a link.")).to_be_visible()
+    shows(page, "The text came with a link.")
     page.clock.run_for(60_000)
     assert asked == []
-    page.get_by_role("button", name="Draw this card").click()
+    press(page, "Draw this card")
     expect_drawn(page)
     expect(page.get_by_label("Title")).to_be_focused()
     assert asked == [copied(page)]
@@ -191,9 +189,7 @@ def test_a_recipe_holds_what_is_chosen_and_nothing_that_is_typed_or_an_example(
             .removeprefix("e.g. ")
         )
         assert example not in text
-    expect(
-        page.get_by_text("Save it as layouts/partials/card.html, and put")
-    ).to_be_visible()
+    shows(page, "Save it as layouts/partials/card.html, and put")
     assert (
         f'content="{server.url}/og?{{{{ $query }}}}&amp;template=article&amp;key=sk_'
         in text
@@ -209,12 +205,12 @@ def test_a_closed_registration_is_explained_and_a_given_key_works(
     open_server.kill()
     page = open_tab(start("--registration", "closed").url)
     page.get_by_label("Title").fill("A title")
-    page.get_by_role("button", name=GET_KEY).click()
+    press(page, GET_KEY)
     expect(page.get_by_text("Registration is closed here")).to_contain_text(
         "Paste it into the field “Cards key”."
     )
     page.get_by_label("Cards key").fill("sk_nonsense")
-    expect(page.get_by_text("This card can’t be drawn")).to_be_visible()
+    shows(page, "This card can’t be drawn")
     page.get_by_label("Cards key").fill(key)
     expect_drawn(page)
 
@@ -230,9 +226,7 @@ def test_a_card_that_must_wait_is_asked_for_again(page):
     page.route("**/og?*", lambda route: route.fulfill(**busy))
     page.get_by_label("Title").fill("Another")
     page.clock.run_for(1000)
-    expect(
-        page.get_by_text("One too many. Trying again in 40 s.")
-    ).to_be_visible()
+    shows(page, "One too many. Trying again in 40 s.")
     page.unroute("**/og?*")
     page.clock.run_for(40_000)
     expect_drawn(page)

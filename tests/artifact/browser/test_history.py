@@ -114,8 +114,8 @@ def test_an_outage_is_seen_on_the_board_and_in_the_opened_check(
         assert row(page, "Nightly backup").locator(".days .bad").count() == 1
         opened = open_row(page, "Nightly backup")
         expect(opened.locator(".quarter")).to_contain_text("1 outage since")
-    api("GET", f"ping/{check['id']}")
-    api("GET", f"ping/{check['id']}/fail")
+    api.ping(check)
+    api.ping(check, "/fail")
     refresh(page)
     told = row(page, "Nightly backup").get_by_role(
         "img", name="2 outages since"

@@ -2,9 +2,16 @@
 
 import re
 
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import expect
 
-from tests.artifact.browser.board import edit, open_row, refresh
+from tests.artifact.browser.board import (
+    edit,
+    name_field,
+    open_row,
+    press,
+    refresh,
+    shows,
+)
 from tests.kit.support import wait_until
 
 FOR_OWNERS = (
@@ -23,15 +30,15 @@ FOR_OWNERS_OF_KEYS = (
 )
 
 
-def opened_again(page: Page) -> Page:
+def opened_again(page):
     """Another tab of the same browser."""
     other = page.context.new_page()
     other.goto(page.url)
     return other
 
 
-def open_account(page: Page) -> Locator:
-    page.get_by_role("button", name="Key and limits").click()
+def open_account(page):
+    press(page, "Key and limits")
     return page.get_by_role("dialog", name="Key and limits")
 
 
@@ -45,7 +52,7 @@ def test_a_key_stays_in_its_tab_or_on_the_device_until_one_signs_out_of_all_tabs
     open_account(page).get_by_label("Remember this key on this device").check()
     other = opened_again(page)
     expect(other.get_by_role("button", name="New check")).to_be_visible()
-    other.get_by_role("button", name="Sign out").click()
+    press(other, "Sign out")
     for tab in (page, other, opened_again(page)):
         expect(tab.get_by_label("Checks key")).to_have_value("")
         expect(tab.get_by_label("Remember on this device")).not_to_be_checked()
@@ -55,16 +62,14 @@ def test_a_key_stays_in_its_tab_or_on_the_device_until_one_signs_out_of_all_tabs
 def test_a_key_is_replaced_and_the_new_one_remembered(api, key, dashboard):
     api.check(key)
     page = dashboard(key, remember=True)
-    open_account(page).get_by_role("button", name="Replace the key").click()
-    page.locator("#confirm").get_by_role(
-        "button", name="Replace the key"
-    ).click()
+    press(open_account(page), "Replace the key")
+    press(page.locator("#confirm"), "Replace the key")
     expect(
         page.get_by_role("heading", name="Save the new key now")
     ).to_be_focused()
     replaced = page.locator("#new-key").inner_text()
     expect(page.locator("#new-secret")).to_be_hidden()
-    page.get_by_role("button", name="I have saved it").click()
+    press(page, "I have saved it")
     expect(page.get_by_role("heading", name="Nightly backup")).to_be_visible()
     assert len(api("GET", "checks", key=replaced)["checks"]) == 1
     page.reload()
@@ -77,16 +82,16 @@ def test_nothing_of_a_key_comes_back_once_it_is_signed_out_in_another_tab(
     check = api.check(key)
     page = dashboard(key, remember=True)
     edit(page, "Nightly backup")
-    page.get_by_label("Name", exact=True).fill("Renamed")
-    held: list[Route] = []
+    name_field(page).fill("Renamed")
+    held = []
 
-    def hold(route: Route) -> None:
+    def hold(route):
         held.append(route)
 
     page.route(f"**/checks/{check['id']}", hold, times=1)
     page.get_by_role("button", name="Save", exact=True).click()
     wait_until(lambda: held or page.wait_for_timeout(10))
-    opened_again(page).get_by_role("button", name="Sign out").click()
+    press(opened_again(page), "Sign out")
     expect(page.get_by_label("Checks key")).to_be_focused()
     held[0].continue_()
     expect(page.locator("#editor-save")).to_be_enabled()
@@ -106,7 +111,7 @@ def test_a_wrong_a_public_and_a_revoked_key_are_told_apart_and_whom_to_ask(
         (public, "That is a cards key."),
     ):
         page.get_by_label("Checks key").fill(wrong)
-        page.get_by_role("button", name="Open the checks").click()
+        press(page, "Open the checks")
         expect(page.get_by_label("Checks key")).to_have_accessible_description(
             re.compile(words)
         )
@@ -114,7 +119,7 @@ def test_a_wrong_a_public_and_a_revoked_key_are_told_apart_and_whom_to_ask(
         "Lost your key? Ask the operator of this server: keys replace"
     )
     page = dashboard(key)
-    expect(page.get_by_text("Refreshes itself")).to_be_visible()
+    shows(page, "Refreshes itself")
     api("DELETE", "key", key=key)
     refresh(page)
     expect(page.get_by_label("Checks key")).to_have_accessible_description(
@@ -155,22 +160,20 @@ def test_a_read_only_key_is_made_replaced_and_ended_on_the_page(
 ):
     page, values = dashboard(key), []
     for question in ("", "Make another one"):
-        open_account(page).get_by_role(
-            "button", name="Make a read-only key"
-        ).click()
+        press(open_account(page), "Make a read-only key")
         if question:
-            page.get_by_role("button", name=question).click()
+            press(page, question)
         expect(
             page.get_by_role("heading", name="Save the read-only key now")
         ).to_be_focused()
         values.append(page.locator("#new-key").inner_text())
-        page.get_by_role("button", name="I have saved it").click()
+        press(page, "I have saved it")
         expect(page.get_by_role("button", name="New check")).to_be_visible()
     assert api("GET", "key", key=values[1])["scope"] == "read"
     account = open_account(page)
     expect(account.locator("#account-reader")).to_contain_text(values[1][:8])
-    account.get_by_role("button", name="End it").click()
-    page.get_by_role("button", name="End the read-only key").click()
+    press(account, "End it")
+    press(page, "End the read-only key")
     expect(account.locator("#account-reader")).to_contain_text(
         "changes nothing"
     )
