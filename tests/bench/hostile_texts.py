@@ -31,16 +31,16 @@ def _letters_of_subsets():
     return found
 
 
-def _all_of(kinds, tell):
-    """Every character of which this property is one of these."""
-    return [c for c in _between(0x30, 0x1FBFA) if tell(c) in kinds.split()]
+def _all_of(first, end, tell, kinds):
+    """The characters between two of which a property is one of these."""
+    return [c for c in _between(first, end) if tell(c) in kinds.split()]
 
 
 _SUBSETS = _letters_of_subsets()
 _EMOJI = read_text("fonts/emoji.txt").splitlines()
-_MARKS = _all_of("Mn Mc Me", unicodedata.category)
-_DIGITS = _all_of("Nd", unicodedata.category)
-_RTL = _all_of("R AL", unicodedata.bidirectional)
+_MARKS = _all_of(0x300, 0x1E900, unicodedata.category, "Mn Mc Me")
+_DIGITS = _all_of(0x30, 0x1FBFA, unicodedata.category, "Nd")
+_RTL = _all_of(0x5D0, 0x700, unicodedata.bidirectional, "R AL")
 _CONTROLS = "\u200d\u200c\u200b\u2060\u202e\u2066\u2069\u200f\ufe0e\ufe0f\u20e3\u034f\u00ad\u00a0"
 _TALL = ["ཧཱུྃ", "ནྡྷྲ", "ཧྐྵྨླྺྲྻཾ", "ครู้ป์", "نستعلیقؓؒ", "ញ៉ាំ", "क्ष्म्य्र्\u200dी", "స్త్ర్యై", "ﷺ"]
 
@@ -84,21 +84,25 @@ def _joined_emoji(chance):
     return "\u200d".join(chance.choices(_EMOJI, k=chance.randrange(1, 9)))
 
 
+def _one_of(letters):
+    return lambda chance: chance.choice(letters)
+
+
 UNITS = (
     _of_any_subset,
     _with_marks,
     _joined_emoji,
-    lambda chance: chr(chance.randrange(0x20, 0x33480)),
-    lambda chance: chance.choice(_MARKS),
+    _one_of(_between(0x20, 0x33480)),
+    _one_of(_MARKS),
     lambda chance: chance.choice(_EMOJI)[0] + chance.choice("\ufe0e\ufe0f"),
-    lambda chance: chr(chance.randrange(0x1F1E6, 0x1F200)),
+    _one_of(_between(0x1F1E6, 0x1F200)),
     lambda chance: chance.choice(_RTL) + chance.choice("abc1($.[%"),
-    lambda chance: chance.choice(_DIGITS),
+    _one_of(_DIGITS),
     lambda chance: chance.choice("aא漢") + chance.choice(_CONTROLS),
-    lambda chance: chance.choice(_TALL),
-    lambda chance: chance.choice("il.,'|!\u2009WM@﷽⸻"),
-    lambda chance: chance.choice("([{«‹（「א1"),
-    lambda chance: chr(chance.randrange(0x21, 0x7F)),
+    _one_of(_TALL),
+    _one_of("il.,'|!\u2009WM@﷽⸻"),
+    _one_of("([{«‹（「א1"),
+    _one_of(_between(0x21, 0x7F)),
     lambda chance: endless(
         chance, chance.choice(ENDLESS), chance.choice((9, 300, 4_000))
     ),
@@ -122,10 +126,10 @@ def hostile_text(chance, longest):
 def hostile_fields(chance):
     """Any of the five texts, of which one may be as long as a URL can be."""
     longest = chance.choice((40, 150, 700, 4_000))
-    texts = {}
-    for name in TEXTS:
-        if name == "title" or chance.random() < 0.75:
-            texts[name] = hostile_text(chance, longest)
+    names = [
+        name for name in TEXTS if name == "title" or chance.random() < 0.75
+    ]
+    texts = {name: hostile_text(chance, longest) for name in names}
     return _sent(chance, texts)
 
 

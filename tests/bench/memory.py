@@ -36,8 +36,8 @@ KILOBYTES = 55
 def measure(tree):
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        stored = stock(tree, data, CARDS, KILOBYTES)
-        figures = of_server(tree, data, stored.targets)
+        targets, _ = stock(tree, data, CARDS, KILOBYTES)
+        figures = of_server(tree, data, targets)
     with serving(tree=tree) as server:
         key = create_key(tree, server.data)
         targets = []

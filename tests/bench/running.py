@@ -139,9 +139,9 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def answers(self):
-        """Whether it does, perhaps that there is no such page."""
+        """Whether it does, be it that there is no such page."""
         with contextlib.suppress(OSError):
-            return ask(self, "GET", "/healthz").status < 500
+            return bool(ask(self, "GET", "/healthz"))
         return False
 
 

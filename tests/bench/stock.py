@@ -9,7 +9,6 @@ import os
 import random
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -25,17 +24,11 @@ TITLES = [row.split("\t")[2] for row in ROWS]
 """Of posts, documentation, news, shops and towns, in ten languages."""
 
 
-@dataclass(frozen=True)
-class Stock:
-    """`targets[n]` is answered with the bytes of `files[n]`."""
-
-    data: Path
-    targets: list[str]
-    files: list[Path]
-
-
 def stock(tree, data, count, kilobytes):
-    """Fill a data folder with `count` cards for the server of a tree."""
+    """Fill a data folder with `count` cards for the server of a tree.
+
+    The targets, and the files with the bytes that they are answered with.
+    """
     keys = [create_key(tree, data) for _ in range(KEYS)]
     with serving("--store-mb", STORE_MB, tree=tree, data=data) as server:
         drawn = ask(server, "GET", f"/og?title=Card&key={keys[0]}").body
@@ -58,7 +51,7 @@ def stock(tree, data, count, kilobytes):
         check=True,
     )
     files = [folder / name for name in json.loads(stored.stdout)]
-    return Stock(data, order["targets"], files)
+    return order["targets"], files
 
 
 def targets_of(keys, count):

@@ -94,12 +94,12 @@ def start_all(stack, arguments, cards, kilobytes):
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     sides = {}
     for name, tree in trees_of(arguments).items():
-        filled = stock(tree, folder / name, cards, kilobytes)
-        forget_files(filled.files)
+        targets, files = stock(tree, folder / name, cards, kilobytes)
+        forget_files(files)
         options = ("--store-mb", STORE_MB)
-        started = serving(*options, tree=tree, data=filled.data)
+        started = serving(*options, tree=tree, data=folder / name)
         server = stack.enter_context(started)
-        sides[name] = Side(server, filled.targets, filled.files)
+        sides[name] = Side(server, targets, files)
     copies = copy_for_peers(sides["now"].files, folder / "copies")
     forget_files(sides["now"].files)
     targets = [f"/{path.name}" for path in copies]
