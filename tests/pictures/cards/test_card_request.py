@@ -25,6 +25,8 @@ def title_of(encoded):
         ("one%09two%0Bthree%0Cfour%C2%85five", "one two three four five"),
         ("%20%20padded%0A", "padded"),
         ("%EF%BF%BE", "\ufffe"),
+        ("%CC%81a", "\u0301a"),
+        ("%CC%81%E3%80%82", "\u0301\u3002"),
     ],
 )
 def test_a_title_is_decoded(encoded, title):
@@ -54,11 +56,6 @@ def test_a_missing_or_blank_title_is_refused(query):
 )
 def test_marks_alone_stand_on_a_dotted_circle(marks):
     assert title_of(marks) == "\u25cc" + title_of("x" + marks)[1:]
-
-
-@pytest.mark.parametrize("text", ["\u0301a", "a\u0301", "\u0301\u3002"])
-def test_marks_beside_other_characters_need_no_circle(text):
-    assert card_from({"title": text}).title == text
 
 
 def test_every_parameter_is_read_and_has_a_default():

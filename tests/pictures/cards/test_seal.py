@@ -23,26 +23,16 @@ def test_a_picture_that_looks_like_a_seal_is_sealed_as_any_other(text):
     assert unseal(card.png) == card
 
 
-def test_every_torn_length_is_noticed():
+def test_other_bytes_are_no_card():
+    """No torn or longer one, none with a flipped bit, none without a seal."""
     png = seal("a.png", PNG, 0).png
-    assert not [length for length in range(len(png)) if unseal(png[:length])]
-    assert not unseal(png + b"x")
-
-
-def test_every_flipped_bit_is_noticed():
-    png = seal("a.png", PNG, 0).png
+    others = [png[:length] for length in range(len(png))]
+    others += [png + b"x", b"x", PNG, IEND, b"tEXtcardbeat\x00", bytes(100)]
     for place in range(len(png)):
         for bit in range(8):
-            damaged = bytearray(png)
-            damaged[place] ^= 1 << bit
-            assert unseal(bytes(damaged)) is None
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"x", PNG, IEND, b"tEXtcardbeat\x00", bytes(100)]
-)
-def test_what_has_no_seal_is_no_card(data):
-    assert unseal(data) is None
+            flipped = bytes([png[place] ^ 1 << bit])
+            others.append(png[:place] + flipped + png[place + 1 :])
+    assert not any(map(unseal, others))
 
 
 def test_another_picture_has_another_etag():

@@ -82,26 +82,18 @@ def test_lines_are_no_wider_than_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "ends"),
+    ("widths", "costs", "ends"),
     [
-        (0.0, [(0, 2), (2, 4)]),
-        (2.0, [(0, 2), (2, 4)]),
-        (3.0, [(0, 1), (1, 4)]),
+        ((2, 2, 2, 2), {1: 0.0, 2: 0.1}, [(0, 2), (2, 4)]),
+        ((2, 2, 2, 2), {1: 2.0, 2: 0.1}, [(0, 2), (2, 4)]),
+        ((2, 2, 2, 2), {1: 3.0, 2: 0.1}, [(0, 1), (1, 4)]),
+        ((3, 1, 2, 2), {}, [(0, 2), (2, 4)]),
+        ((3, 1, 2, 2), {0: -1.0}, [(0, 1), (1, 4)]),
     ],
 )
-def test_a_bad_end_is_worse_than_a_short_line(
-    cost: float, ends: list[tuple[int, int]]
+def test_a_bad_end_is_worse_than_a_short_line_and_a_good_one_worth_some_difference(
+    widths: tuple[int, ...],
+    costs: dict[int, float],
+    ends: list[tuple[int, int]],
 ) -> None:
-    assert (
-        spans(words_of(2, 2, 2, 2, costs={1: cost, 2: 0.1}).by_sense(8, 2))
-        == ends
-    )
-
-
-def test_a_good_end_is_worth_lines_that_differ_a_little() -> None:
-    words = words_of(3, 1, 2, 2)
-    assert spans(words.by_sense(8, 2)) == [(0, 2), (2, 4)]
-    assert spans(words_of(3, 1, 2, 2, costs={0: -1.0}).by_sense(8, 2)) == [
-        (0, 1),
-        (1, 4),
-    ]
+    assert spans(words_of(*widths, costs=costs).by_sense(8, 2)) == ends
