@@ -216,10 +216,8 @@ def test_a_title_is_large_and_at_most_six_lines(template: str) -> None:
     for title in TITLES:
         block = title_of(layout_of(template, title=title)).block
         assert 56 <= block.size_px <= 152
+        assert block.size_px >= 96 or title == LONG["title"]
         assert len(block.lines) <= 6
-    assert (
-        title_of(layout_of(template, title=FULL["title"])).block.size_px >= 96
-    )
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
