@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ from cardbeat.pages.routes import PageRoutes
 from cardbeat.web.loop import Loop
 from cardbeat.web.message import Answered
 from cardbeat.web.router import Route, Router
-from cardbeat.web.server import HttpServer, Listener
+from cardbeat.web.server import HttpServer, url_of
 
 if TYPE_CHECKING:
     from cardbeat.heartbeat.alerts.post import Sender
@@ -68,7 +69,7 @@ class Service:
     def __init__(
         self,
         config: Config,
-        listener: Listener,
+        listener: socket.socket,
         loop: Loop,
         clock: Clock | None = None,
         observe: Callable[[Sequence[Answered]], object] = lambda _: None,
@@ -81,7 +82,7 @@ class Service:
             self.database = open_database(config.data, config.database)
             undo.callback(self.database.close)
             self._clock = clock or self.database.clock
-            self._base_url = config.base_url or listener.url
+            self._base_url = config.base_url or url_of(listener)
             self._renders = RateLimit()
             self.keys = Keys(self.database, self._clock, config.tiers)
             self._build_heartbeat()

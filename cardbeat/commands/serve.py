@@ -22,9 +22,9 @@ from cardbeat.host.surroundings import require_pillow
 from cardbeat.host.system import keep_files_private, on_stop_signals
 from cardbeat.keys.tiers import tiers_from
 from cardbeat.log import BatchHandler
-from cardbeat.web.access import access_lines
 from cardbeat.web.loop import Loop
-from cardbeat.web.server import Listener
+from cardbeat.web.message import access_lines
+from cardbeat.web.server import listen
 
 if TYPE_CHECKING:
     from cardbeat.service import Service
@@ -109,7 +109,7 @@ def _service(config: Config, main_log: BatchHandler) -> "Service":
     """The service, built. Raises `StartupError`."""
     require_pillow()
     # The port opens first: clients that connect during the imports wait instead of being refused.
-    listener = Listener(config.host, config.port)
+    listener = listen(config.host, config.port)
     from cardbeat.service import Service  # noqa: PLC0415 - importing it needs Pillow
 
     # Files hold secrets: only the owner may read them.

@@ -11,8 +11,7 @@ from cardbeat.keys.key import CHECKS, READ, IssuedKey
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Bearer, Keys, key_of
 from cardbeat.text import CONTROL, SPACE
-from cardbeat.web.clients import network_of
-from cardbeat.web.message import Request, Response
+from cardbeat.web.message import Request, Response, network_of
 from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254

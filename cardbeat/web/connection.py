@@ -4,29 +4,22 @@ import contextlib
 import logging
 import socket
 import time
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from math import inf
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.host.system import send_together
-from cardbeat.web.clients import Peer
-from cardbeat.web.loop import READ, WRITE, Loop
+from cardbeat.web.loop import READ, WRITE
 from cardbeat.web.message import Request, Response
 from cardbeat.web.reader import Reader
-from cardbeat.web.router import (
-    Answer,
-    Awaited,
-    Route,
-    Router,
-    answer_of,
-    refusal_of,
-)
+from cardbeat.web.router import Answer, Awaited, Route, answer_of, refusal_of
+
+if TYPE_CHECKING:
+    from cardbeat.web.server import HttpServer
 
 log = logging.getLogger(__name__)
 
@@ -59,41 +52,49 @@ MAY_CLOSE = frozenset({NEW, IDLE, HEAD, BODY, LINGERING})
 """In these states a connection gives way to a new client at the limit of connections."""
 
 
-class Server(Protocol):
-    """What a connection uses of `server.HttpServer`, where these are explained."""
+def _step(
+    take: Callable[["ClientConnection"], None],
+) -> Callable[["ClientConnection"], None]:
+    """A method that the loop calls. An error closes this connection alone."""
 
-    loop: Loop
-    limits: HttpLimits
-    router: Router
-    waiting: "OrderedDict[ClientConnection, None]"
-    is_stopping: bool
+    def step(connection: "ClientConnection") -> None:
+        if connection.state is CLOSED:
+            return
+        try:
+            try:
+                take(connection)
+            except Refusal as refusal:
+                connection._refuse(refusal)
+        except OSError:
+            connection.close()
+        except Exception:
+            log.exception("a connection failed")
+            connection.close()
 
-    def identify(self, request: Request, peer: Peer) -> None: ...
-    def process_request(
-        self, request: "ClientConnection", client_address: str
-    ) -> None: ...
-    def note(self, request: Request, response: Response) -> None: ...
-    def hold(self, connection: "ClientConnection", held: int) -> None: ...
-    def forget(self, connection: "ClientConnection") -> None: ...
+    return step
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ClientConnection:
     """One client's socket, and the state of its request or answer. For the loop's thread.
 
-    Other modules take the steps `start`, `expire` and `resume` by `do`. After `deadline`, by the
-    loop's clock, the server lets it expire. `held` is the number of bytes that it holds: of a
-    request that has come in part or is at work, or of an answer that is not sent.
+    All addresses of one `network` count as one client. `is_trusted`: it is a `--trusted-proxy`,
+    whose `X-Forwarded-For` counts.
+
+    After `deadline`, by the loop's clock, the server lets it expire. `held` is the number of bytes
+    that it holds: of a request that has come in part or is at work, or of an answer that is not
+    sent.
     """
 
-    server: Server
+    server: "HttpServer"
     socket: socket.socket
-    peer: Peer
+    address: str
+    network: str
+    is_trusted: bool
+    _reader: Reader
     state: str = NEW
     deadline: float = inf
     held: int = 0
-    _reader: Reader = field(init=False)
-    _idle_seconds: float = field(init=False)
     _request: Request | None = None
     _route: Route | None = None
     """The request whose body is awaited, or that is at work, and its route."""
@@ -103,35 +104,13 @@ class ClientConnection:
     _unsent: memoryview = NOTHING
     _watched: int = 0
 
-    def __post_init__(self) -> None:
-        limits = self.server.limits
-        self._reader = Reader(limits)
-        self._idle_seconds = limits.idle_seconds
-        if self.peer.is_trusted:
-            self._idle_seconds = limits.proxy_idle_seconds
-
+    @_step
     def start(self) -> None:
         """Begin to serve the client. It reads at once: the request has often come already."""
-        self._enter(
-            NEW, max(self.server.limits.header_seconds, self._idle_seconds)
-        )
+        seconds = max(self.server.limits.header_seconds, self._idle_seconds)
+        self._enter(NEW, seconds)
         self._watch(READ)
         self._receive()
-
-    def do(self, step: Callable[["ClientConnection"], None]) -> None:
-        """Take a step. An error closes this connection alone."""
-        if self.state is CLOSED:
-            return
-        try:
-            try:
-                step(self)
-            except Refusal as refusal:
-                self._refuse(refusal)
-        except OSError:
-            self.close()
-        except Exception:
-            log.exception("a connection failed")
-            self.close()
 
     def close(self) -> None:
         if self.state is not CLOSED:
@@ -153,6 +132,7 @@ class ClientConnection:
             self._given = answer_of(request, handler)
             self._wake()
 
+    @_step
     def resume(self) -> None:
         """Take the answer of a thread or of a future."""
         answer = self._given
@@ -160,6 +140,7 @@ class ClientConnection:
         if self._request is not None and answer is not None:
             self._take(self._request, answer)
 
+    @_step
     def expire(self) -> None:
         """Do what follows when the time is up."""
         if self.state is IDLE:
@@ -170,9 +151,17 @@ class ClientConnection:
         else:
             self.close()
 
-    def _wake(self) -> None:
-        self.server.loop.call_soon(partial(self.do, ClientConnection.resume))
+    @property
+    def _idle_seconds(self) -> float:
+        limits = self.server.limits
+        if self.is_trusted:
+            return limits.proxy_idle_seconds
+        return limits.idle_seconds
 
+    def _wake(self) -> None:
+        self.server.loop.call_soon(self.resume)
+
+    @_step
     def _ready(self) -> None:
         if self.state in MAY_CLOSE:
             self._receive()
@@ -184,7 +173,7 @@ class ClientConnection:
 
     def _receive(self) -> None:
         if self._reader.can_go_on:
-            return  # `_serve` will be called, and more would pile up here.
+            return  # `_go_on` will be called, and more would pile up here.
         try:
             data = self.socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -197,28 +186,32 @@ class ClientConnection:
             self._reader.add(data)
             self._serve()
 
+    @_step
+    def _go_on(self) -> None:
+        self._serve()
+
     def _serve(self) -> None:
         """Answer the next request if it is complete, or its head refuses it; else wait for more.
 
         Raises `Refusal` for bytes that are no valid request.
         """
+        reader = self._reader
         request = self._request
         if request is None:
-            request = self._reader.read_head()
+            request = reader.read_head()
             if request is None:
                 return self._await()
-            self.server.identify(request, self.peer)
+            self.server.identify(request, self)
             self._request = request
             try:
                 self._route = self._admitted(request)
             except Exception as error:
                 return self._answer(request, refusal_of(request, error))
-            if self._reader.is_too_large:
-                return self._take(
-                    request, partial(self._too_large, self._route)
-                )
+            if reader.is_too_large:
+                refusing = self._route._replace(handler=self._too_large)
+                return self._take(request, refusing.answer)
         route = self._route
-        body = self._reader.read_body()
+        body = reader.read_body()
         if body is None or route is None:
             return self._await()
         request.body = body
@@ -236,10 +229,8 @@ class ClientConnection:
             self._reader.ignore_body()
         return route
 
-    def _too_large(self, route: Route, request: Request) -> Response:
+    def _too_large(self, _request: Request) -> Response:
         """Refuse a body that is too large. An unknown key is told first, as of any body."""
-        if route.guard is not None:
-            route.guard.look_up(request)
         raise Refusal("body_too_large", most=self.server.limits.body_bytes)
 
     def _take(self, request: Request, answer: Answer) -> None:
@@ -247,8 +238,8 @@ class ClientConnection:
             return self._answer(request, answer)
         if isinstance(answer, Awaited) and answer.future.is_done:
             return self._take(request, answer_of(request, answer.answer))
-        self.server.hold(self, self._reader.held_bytes + request.held_bytes)
-        self._enter(WORKING, inf)
+        held = self._reader.held_bytes + request.held_bytes
+        self._enter(WORKING, inf, held)
         self._given = answer
         if isinstance(answer, Awaited):
             return answer.future.when_done(self._wake)
@@ -259,17 +250,18 @@ class ClientConnection:
         request = self._request
         if request is None:
             request = Request("-", "-", "-")
-            self.server.identify(request, self.peer)
+            self.server.identify(request, self)
         self._reader.keep_alive = False
         self._answer(request, refusal_of(request, refusal))
 
     def _answer(self, request: Request, response: Response) -> None:
         """Send an answer, note it for the log, and go on when it is sent."""
+        server = self.server
         reader = self._reader
         self._request = None
         self._route = None
         reader.skip_body()
-        if self.server.is_stopping:
+        if server.is_stopping:
             reader.keep_alive = False
         start = _start_lines(
             response.status, int(time.time()), reader.keep_alive
@@ -279,11 +271,12 @@ class ClientConnection:
         try:
             self._unsent = _send(self.socket, head, body)
         finally:
-            self.server.note(request, response)
+            seconds = server.loop.elapsed() - request.received_at
+            server.answered.append((request, response, seconds))
         if self._unsent:
             # All of it stays in memory until the last byte is sent.
-            self.server.hold(self, reader.held_bytes + len(self._unsent))
-            self._enter(WRITING, self.server.limits.write_seconds)
+            held = reader.held_bytes + len(self._unsent)
+            self._enter(WRITING, server.limits.write_seconds, held)
             self._watch(WRITE)
         else:
             self._after_answer()
@@ -292,7 +285,8 @@ class ClientConnection:
         with contextlib.suppress(BlockingIOError):
             self._unsent = self._unsent[self.socket.send(self._unsent) :]
         if self._unsent:
-            self._enter(WRITING, self.server.limits.write_seconds)
+            seconds = self.server.limits.write_seconds
+            self._enter(WRITING, seconds, self.held)
         else:
             self._after_answer()
 
@@ -302,32 +296,28 @@ class ClientConnection:
             self._end()
         elif reader.has_part:
             # One request in each iteration, so that other clients have their turns.
-            self.server.hold(self, reader.held_bytes)
-            self._enter(WORKING, inf)
-            self._serve_next()
+            self._enter(WORKING, inf, reader.held_bytes)
+            self.server.loop.call_next(self._go_on)
         else:
             self._rest()
-
-    def _serve_next(self) -> None:
-        self.server.loop.call_next(partial(self.do, ClientConnection._serve))
 
     def _await(self) -> None:
         """Wait for the rest of a request. Its time runs from its first byte."""
         reader = self._reader
         limits = self.server.limits
-        self.server.hold(self, reader.held_bytes)
         if not reader.has_part:
             # An empty line before a request, or the end of a body that is dropped.
             if self.state is not NEW:
                 self._rest()
             return
+        self.server.hold(self, reader.held_bytes)
         if reader.in_body and self.state is not BODY:
-            self._enter(BODY, limits.body_seconds)
+            self._enter(BODY, limits.body_seconds, self.held)
         elif not reader.in_body and self.state is not HEAD:
-            self._enter(HEAD, limits.header_seconds)
+            self._enter(HEAD, limits.header_seconds, self.held)
         self._watch(READ)
         if reader.can_go_on:
-            self._serve_next()
+            self.server.loop.call_next(self._go_on)
         if reader.expects_continue:
             reader.expects_continue = False
             self.socket.send(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -337,7 +327,6 @@ class ClientConnection:
         if self.server.is_stopping:
             self._end()
         else:
-            self.server.hold(self, 0)
             self._enter(IDLE, self._idle_seconds)
             self._watch(READ)
 
@@ -351,16 +340,16 @@ class ClientConnection:
         if self._reader.has_part or _has_unread(self.socket):
             self.socket.shutdown(socket.SHUT_WR)
             self._reader.forget()
-            self.server.hold(self, 0)
             self._enter(LINGERING, self.server.limits.linger_seconds)
             self._watch(READ)
         else:
             self.close()
 
-    def _enter(self, state: str, seconds: float) -> None:
+    def _enter(self, state: str, seconds: float, held: int = 0) -> None:
         server = self.server
         self.state = state
         self.deadline = server.loop.now + seconds
+        server.hold(self, held)
         if state in MAY_CLOSE:
             server.waiting[self] = None
             server.waiting.move_to_end(self)
@@ -370,21 +359,20 @@ class ClientConnection:
     def _watch(self, events: int) -> None:
         """Wait for these events of the socket. With 0, what comes stays in the kernel."""
         if events != self._watched:
-            call = partial(self.do, ClientConnection._ready)
-            self.server.loop.watch(self.socket, self._watched, events, call)
+            self.server.loop.watch(
+                self.socket, self._watched, events, self._ready
+            )
             self._watched = events
 
 
 @lru_cache(64)
 def _start_lines(status: int, second: int, keep_alive: bool) -> bytes:
     """The lines with which all answers of a status begin, up to the value of `X-Request-Id`."""
-    lines = (
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-        f"Date: {time.strftime(_DATE, time.gmtime(second))}",
-        f"Connection: {'keep-alive' if keep_alive else 'close'}",
-        "X-Request-Id: ",
-    )
-    return "\r\n".join(lines).encode()
+    date = time.strftime(_DATE, time.gmtime(second))
+    then = "keep-alive" if keep_alive else "close"
+    line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
+    lines = f"{line}\r\nDate: {date}\r\nConnection: {then}\r\nX-Request-Id: "
+    return lines.encode()
 
 
 def _send(client: socket.socket, head: bytes, body: bytes) -> memoryview:
@@ -401,9 +389,6 @@ def _send(client: socket.socket, head: bytes, body: bytes) -> memoryview:
         sent = 0
     if sent == len(head) + len(body):
         return NOTHING
-    # A large body is not copied: many clients may be sent the same one.
-    if sent >= len(head):
-        return memoryview(body)[sent - len(head) :]
     return memoryview(head + body)[sent:]
 
 

@@ -1,14 +1,22 @@
-"""Requests and responses as values: handlers get and return these and never see a socket."""
+"""Requests and responses as values: handlers get and return these and never see a socket.
 
+Below them stand what a query says, who a request's client is, and the lines of the access log.
+"""
+
+import ipaddress
 import json
-from collections.abc import Collection, Iterator, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import nan
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from cardbeat.clock import utc_text
+from cardbeat.config import Network
 from cardbeat.errors import Invalid, Refusal, quoted, unknown_fields
+from cardbeat.log import cut
 
 _LONGEST_NAME = 64
 """Longer than any known name, percent-encoded or not: longer ones are not decoded."""
@@ -19,6 +27,11 @@ _NO_LENGTH = (204, 304)
 """Answers without a body, whose length would be taken for another answer's (RFC 9110, 8.6)."""
 _MOST_BRACKETS = 500
 """In a body, more than any endpoint needs: the parser of JSON needs stack for each open one."""
+_MOST_PROXIES = 16
+"""Proxies behind one another whose header is read: each entry costs the loop some microseconds."""
+_SLOW_SECONDS = 1.0
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(slots=True)
@@ -30,7 +43,7 @@ class Request:
     - `headers` holds those of `reader.HEADERS` that were sent, by their names in lower case. The
       values of a repeated header are joined with `, `.
     - `client` is the address of the client, behind a trusted proxy the forwarded one. `network` is
-      the network that counts as one client (`clients.network_of`).
+      the network that counts as one client (`network_of`).
     - `pattern` is that of the route, `params` holds the values of the names in it. `key` is what
       the route's guard returned.
     - `received_at` is the monotonic time at which the request was complete, in seconds.
@@ -170,7 +183,7 @@ def _parse_json(body: bytes) -> Any:
             text, object_pairs_hook=_distinct, parse_constant=_no_constant
         )
         # A lone \ud800 is legal in JSON but not in UTF-8: it can be neither stored nor sent back.
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
+        _encoded(value).encode()
     except UnicodeError:
         raise Invalid(
             "invalid_json", "The body is not valid UTF-8 text."
@@ -236,3 +249,89 @@ def _decoded(part: str) -> str:
         return part.replace("+", " ")
     data = part.encode("latin-1").replace(b"+", b" ")
     return unquote_to_bytes(data).decode("utf-8", "replace")
+
+
+def parse_address(text: str) -> Address | None:
+    """The address in an entry of `X-Forwarded-For`, without brackets, port and zone; else None."""
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def trusts(proxies: Sequence[Network], address: Address | None) -> bool:
+    """Whether the address is in one of these networks."""
+    return address is not None and any(address in one for one in proxies)
+
+
+@lru_cache(4096)
+def network_of(client: str, prefix: int = 64) -> str:
+    """The network that counts as one client: an IPv4 address, or an IPv6 network.
+
+    One host usually has a /64 for itself. `::ffff:192.0.2.1` is the IPv4 address in it.
+    """
+    address = parse_address(f"[{client}]")
+    if address is None:
+        return client
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    return str(ipaddress.IPv6Network((address, prefix), strict=False))
+
+
+def client_address(
+    peer: str, headers: Mapping[str, str], trusted: Sequence[Network]
+) -> str:
+    """The client that the trusted proxy `peer` names: the right-most one that is no trusted proxy.
+
+    The search ends at an entry that is no address: what is left of it anyone may have written.
+    Example: with `X-Forwarded-For: 1.2.3.4, 192.0.2.7, 10.0.0.2` from a proxy at 10.0.0.1, where
+    10.0.0.0/8 is trusted, the client is 192.0.2.7. It may have written 1.2.3.4 itself.
+    """
+    client = peer
+    for entry in reversed(
+        headers.get("x-forwarded-for", "").rsplit(",", _MOST_PROXIES)
+    ):
+        address = parse_address(entry)
+        if address is None:
+            break
+        client = str(address)
+        if not trusts(trusted, address):
+            break
+    return client
+
+
+def access_lines(
+    answers: Sequence[Answered], quiet_patterns: Collection[str] = ()
+) -> list[str]:
+    """The lines of the access log for answers that were sent just now, without secrets.
+
+    `2026-01-31 12:00:00 GET /ping/{id} 200 71 1.3ms 127.0.0.1 - 5f0c-2a`, with `slow` at its end
+    from 1 s on. There is none for an answer with status 200 of the routes in `quiet_patterns`.
+    """
+    now = utc_text(time.time())
+    lines = []
+    for request, response, seconds in answers:
+        if response.status == 200 and request.pattern in quiet_patterns:
+            continue
+        path = request.pattern or _shown_path(request)
+        query = "?" if "?" in request.target else ""
+        cache = response.headers.get("X-Cache", "-")
+        slow = " slow" if seconds > _SLOW_SECONDS else ""
+        lines.append(
+            f"{now} {request.method} {path}{query} {response.status} {len(response.body)}"
+            f" {seconds * 1000:.1f}ms {request.client} {cache} {request.id}{slow}"
+        )
+    return lines
+
+
+def _shown_path(request: Request) -> str:
+    """A path without a route. Long segments are cut: they may be secrets."""
+    path = request.target[:200].partition("?")[0]
+    shown = "/".join(cut(segment) for segment in path.split("/"))
+    return shown.encode("ascii", "backslashreplace").decode()

@@ -9,41 +9,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from http import HTTPMethod
 from typing import Final
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.web.message import MOST_LISTED, Request
 
-METHODS: Final = frozenset(
-    {
-        "GET",
-        "HEAD",
-        "POST",
-        "PUT",
-        "PATCH",
-        "DELETE",
-        "OPTIONS",
-        "TRACE",
-        "QUERY",
-    }
-)
+METHODS: Final = frozenset({*HTTPMethod, "QUERY"}) - {"CONNECT"}
 """The methods of HTTP except CONNECT, which is for proxies. Any other is answered by 501."""
 HEADERS: Final = (
-    "host",
-    "connection",
-    "content-length",
-    "transfer-encoding",
-    "expect",
-    "content-type",
-    "authorization",
-    "if-match",
-    "if-none-match",
-    "if-range",
-    "range",
-    "x-forwarded-for",
-    "sec-fetch-site",
-)
+    "host connection content-length transfer-encoding expect content-type authorization if-match"
+    " if-none-match if-range range x-forwarded-for sec-fetch-site"
+).split()
 """The headers that this program uses. `Request.headers` holds no others."""
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _LINE = re.compile(rf"({_TCHARS}) ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
@@ -63,11 +41,6 @@ AT_ONCE: Final = 64
 _SINGLE: Final = frozenset({"host", "content-length", "transfer-encoding"})
 _REMEMBERED: Final = 1024
 """Most bytes of fields that are remembered, and how many such fields are: in all about 2 MB."""
-
-
-Fields = tuple[Mapping[str, str], int | None, bool]
-"""What the lines below the request line say: the headers, the length of the body (0 without one,
-None for chunks), and whether another request may follow."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -249,6 +222,7 @@ class Reader:
         body = self._body
         if body is None:
             return b""
+        self.can_go_on = False
         self._buffer, self.can_go_on = body.feed(self._buffer)
         if not body.is_complete:
             return None
@@ -286,10 +260,13 @@ class Reader:
         )
 
 
-def _read_fields(lines: str, minor: str, most: int) -> Fields:
-    """The fields of a head: the line end of its request line, and all that follows.
+def _read_fields(
+    lines: str, minor: str, most: int
+) -> tuple[Mapping[str, str], int | None, bool]:
+    """What the lines below the request line say; `lines` begins with the line end of that.
 
-    Raises `Refusal` for a broken rule, or more than `most` fields.
+    It is the headers, the length of the body (0 without one, None for chunks), and whether another
+    request may follow. Raises `Refusal` for a broken rule, or more than `most` fields.
     """
     if not _FIELDS.fullmatch(lines):
         _check_sound(lines[1:], 0)
@@ -305,7 +282,12 @@ def _read_fields(lines: str, minor: str, most: int) -> Fields:
                 raise Refusal("duplicate_header", name=lower.title())
             value = f"{headers[lower]}, {value}"
         headers[lower] = value
-    _check_host(headers.get("host"), minor)
+    host = headers.get("host")
+    if host is not None and not _HOST.fullmatch(host):
+        raise Refusal("bad_host")
+    # HTTP/1.0 has no such header, and simple health checks of load balancers send none.
+    if host is None and minor == "1":
+        raise Refusal("missing_host")
     if headers.get("expect", "100-continue").lower() != "100-continue":
         raise Refusal("expectation_failed")
     return (
@@ -317,15 +299,6 @@ def _read_fields(lines: str, minor: str, most: int) -> Fields:
 
 # A client sends the same fields with each request, and reading them is half of all parsing.
 _known_fields = lru_cache(_REMEMBERED)(_read_fields)
-
-
-def _check_host(host: str | None, minor: str) -> None:
-    # HTTP/1.0 has no such header, and simple health checks of load balancers send none.
-    if host is None:
-        if minor == "1":
-            raise Refusal("missing_host")
-    elif not _HOST.fullmatch(host):
-        raise Refusal("bad_host")
 
 
 def _length_of(headers: Mapping[str, str], minor: str) -> int | None:

@@ -97,10 +97,9 @@ class Router:
         route = methods.get(request.method)
         if route is None:
             allowed = ", ".join(methods)
-            told = {"Allow": allowed}
             raise Refusal(
                 "method_not_allowed",
-                headers=told,
+                headers={"Allow": allowed},
                 method=request.method,
                 allowed=allowed,
             )

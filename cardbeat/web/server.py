@@ -1,6 +1,5 @@
 """The HTTP server: accepts clients, limits them, and stops. `loop` has the theory of operation."""
 
-import contextlib
 import errno
 import logging
 import secrets
@@ -18,10 +17,17 @@ from cardbeat.errors import StartupError
 from cardbeat.host.system import claim_port, clients_and_senders, drop_untaken
 from cardbeat.jobs import Workers
 from cardbeat.log import Seldom
-from cardbeat.web.clients import Peer, client_address, network_of, peer_of
 from cardbeat.web.connection import HEAD, IDLE, NEW, ClientConnection
 from cardbeat.web.loop import READ, Loop
-from cardbeat.web.message import Answered, Request, Response
+from cardbeat.web.message import (
+    Answered,
+    Request,
+    client_address,
+    network_of,
+    parse_address,
+    trusts,
+)
+from cardbeat.web.reader import Reader
 from cardbeat.web.router import Router
 
 BACKLOG: Final = 1024
@@ -30,6 +36,8 @@ SEND_BUFFER: Final = 256 * 1024
 """Bytes that the kernel may hold for one client, and as many for itself: else those that don't read
 take 4 to 6 MB each. What a slow client has not read of a list of checks must fit, since this
 process would keep all of it."""
+UNTAKEN_SECONDS: Final = 60
+"""What a client takes nothing of for so long is dropped by the kernel."""
 
 log = logging.getLogger(__name__)
 
@@ -48,46 +56,16 @@ SWITCH_SECONDS: Final = 0.0005
 """The interpreter's switch interval: a thread that computes gives up its lock after this time."""
 
 
-class Listener:
-    """The socket that listens on an address. Raises `StartupError` if it can't."""
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on an address of the host: an IPv4 one if it has any.
 
-    def __init__(
-        self, host: str, port: int, untaken_seconds: int = 60
-    ) -> None:
-        """What a client takes nothing of for `untaken_seconds` is dropped by the kernel."""
-        self.socket = _listen(host, port)
-        self.socket.setblocking(False)
-        # Accepted sockets inherit these. The last piece of an answer must not wait for the receipt
-        # of the one before.
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.setsockopt(
-            socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER
-        )
-        self.socket.setsockopt(
-            socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER
-        )
-        drop_untaken(self.socket, untaken_seconds)
-        self.address = self.socket.getsockname()
-
-    @property
-    def url(self) -> str:
-        host, port = self.address[:2]
-        if ":" in host:
-            host = f"[{host}]"
-        return f"http://{host}:{port}"
-
-    def close(self) -> None:
-        self.socket.close()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address of the host: an IPv4 one if it has any."""
-    passive = socket.AI_PASSIVE
+    Raises `StartupError` if it can't.
+    """
     try:
         # As bytes: for a text Python imports what encodes names of other scripts.
         name = host.encode("ascii")
         found = socket.getaddrinfo(
-            name, port, type=socket.SOCK_STREAM, flags=passive
+            name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except (OSError, UnicodeError):
         raise StartupError(
@@ -97,21 +75,34 @@ def _listen(host: str, port: int) -> socket.socket:
     family, _, _, _, address = min(
         found, key=lambda one: one[0] != socket.AF_INET
     )
+    listener = socket.socket(family)
     try:
-        with contextlib.ExitStack() as undo:
-            listener = undo.enter_context(socket.socket(family))
-            claim_port(listener)
-            listener.bind(address)
-            listener.listen(BACKLOG)
-            undo.pop_all()
+        claim_port(listener)
+        listener.bind(address)
+        listener.listen(BACKLOG)
     except OSError as error:
+        listener.close()
         why = error.strerror
         if error.errno == errno.EADDRINUSE:
             why = "another program uses it; choose another with --port"
         raise StartupError(
             f"can't listen on {host}, port {port}: {why}"
         ) from None
+    listener.setblocking(False)
+    # Accepted sockets inherit these. The last piece of an answer must not wait for the receipt of
+    # the one before.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+    drop_untaken(listener, UNTAKEN_SECONDS)
     return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    if ":" in host:
+        host = f"[{host}]"
+    return f"http://{host}:{port}"
 
 
 class HttpServer(ThreadingHTTPServer):
@@ -128,7 +119,7 @@ class HttpServer(ThreadingHTTPServer):
 
     def __init__(
         self,
-        listener: Listener,
+        listener: socket.socket,
         router: Router,
         loop: Loop,
         limits: HttpLimits = HttpLimits(),  # noqa: B008 - it is frozen
@@ -139,15 +130,14 @@ class HttpServer(ThreadingHTTPServer):
         threads: int = THREADS,
     ) -> None:
         """`observers` get the answers of each iteration. Raises `StartupError` without threads."""
-        self.address_family = listener.socket.family
+        self.address_family = listener.family
         # The base class makes a socket of its own, which is not bound. `ClientConnection` takes the
         # handler's place.
-        super().__init__(
-            listener.address, BaseHTTPRequestHandler, bind_and_activate=False
-        )
+        address = listener.getsockname()
+        super().__init__(address, BaseHTTPRequestHandler, False)
         self.socket.close()
-        self.socket = listener.socket
-        self.url = listener.url
+        self.socket = listener
+        self.url = url_of(listener)
         self.router = router
         self.loop = loop
         self.limits = limits
@@ -160,7 +150,7 @@ class HttpServer(ThreadingHTTPServer):
         self._observers = observers
         self._max_connections = max_connections or clients_and_senders()[0]
         self._max_of_network = ceil(self._max_connections * NETWORK_PART)
-        self._connections: set[ClientConnection] = set()
+        self.connections: set[ClientConnection] = set()
         self._by_network = Counter[str]()
         self._held = 0
         self._holding: OrderedDict[ClientConnection, None] = OrderedDict()
@@ -168,15 +158,12 @@ class HttpServer(ThreadingHTTPServer):
         self._seldom = Seldom(log)
         self._run_id = secrets.token_hex(4)
         self._numbers = count(1)
-        self._answered: list[Answered] = []
+        self.answered: list[Answered] = []
+        """The answers of this iteration, for the log and the metrics."""
         self._check_at = loop.now
         self._is_accepting = False
         self._stop_by = inf
         self._workers = Workers("request", threads, RUNNING_EACH)
-
-    @property
-    def connections(self) -> int:
-        return len(self._connections)
 
     def serve_forever(self, poll_interval: float = TICK_SECONDS) -> None:
         """Serve until `shutdown`, then until all clients have their answers or the time is over."""
@@ -225,29 +212,24 @@ class HttpServer(ThreadingHTTPServer):
         if self._check_at <= self.loop.now:
             self._check_at = self.loop.now + TICK_SECONDS
             self._expire()
-        if self._answered:
+        if self.answered:
             for observe in self._observers:
-                observe(self._answered)
-            self._answered.clear()
+                observe(self.answered)
+            self.answered.clear()
 
     # What connections call.
 
-    def identify(self, request: Request, peer: Peer) -> None:
-        """Set a request's time, id and client: `peer`, or who a trusted proxy names."""
+    def identify(self, request: Request, by: ClientConnection) -> None:
+        """Set a request's time, id and client: who sent it, or who a trusted proxy names."""
         request.received_at = self.loop.now
         request.id = f"{self._run_id}-{next(self._numbers):x}"
-        request.client = peer.address
-        request.network = peer.network
-        if peer.is_trusted:
+        request.client = by.address
+        request.network = by.network
+        if by.is_trusted:
             request.client = client_address(
-                peer.address, request.headers, self._trusted_proxies
+                by.address, request.headers, self._trusted_proxies
             )
             request.network = network_of(request.client)
-
-    def note(self, request: Request, response: Response) -> None:
-        """Note an answer for the log and the metrics."""
-        seconds = self.loop.elapsed() - request.received_at
-        self._answered.append((request, response, seconds))
 
     def hold(self, connection: ClientConnection, held: int) -> None:
         """Set the number of bytes that are held for a connection; few count as none."""
@@ -265,8 +247,8 @@ class HttpServer(ThreadingHTTPServer):
     def forget(self, connection: ClientConnection) -> None:
         """Forget a connection that was closed."""
         self.hold(connection, 0)
-        self._connections.discard(connection)
-        network = connection.peer.network
+        self.connections.discard(connection)
+        network = connection.network
         self._by_network[network] -= 1
         if not self._by_network[network]:
             del self._by_network[network]
@@ -284,33 +266,33 @@ class HttpServer(ThreadingHTTPServer):
 
     def _expire(self) -> None:
         """Do for each connection whose time is up what its state says."""
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             if connection.deadline <= self.loop.now:
-                connection.do(ClientConnection.expire)
+                connection.expire()
         if not self.is_stopping:
             self._set_accepting(True)
 
-    def _make_room(self, peer: Peer) -> bool:
-        """Close a connection if a new one of this peer needs its place; False if none may go."""
+    def _has_room(self, network: str, is_trusted: bool) -> bool:
+        """Close a connection if a new one needs its place; False if none may go."""
         if (
-            not peer.is_trusted
-            and self._by_network[peer.network] >= self._max_of_network
+            not is_trusted
+            and self._by_network[network] >= self._max_of_network
         ):
-            return self._give_way(peer.network)
+            return self._give_way(network)
         return (
-            len(self._connections) < self._max_connections or self._give_way()
+            len(self.connections) < self._max_connections or self._give_way()
         )
 
     def _give_way(self, network: str | None = None) -> bool:
         """Close the connection, of this network, that has waited longest; False if none waits."""
         for connection in self.waiting:
-            if network is None or connection.peer.network == network:
+            if network is None or connection.network == network:
                 connection.close()
                 return True
         return False
 
     def _close_all(self, states: Container[str] | None = None) -> None:
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             if states is None or connection.state in states:
                 connection.close()
 
@@ -322,44 +304,45 @@ class HttpServer(ThreadingHTTPServer):
             self.loop.watch(self.socket, before, READ - before, self._accept)
             self._is_accepting = is_accepting
 
-    def _accept(self) -> bool:
-        """Accept at most 64 of the clients that wait. Returns whether there may be more."""
+    def _accept(self) -> None:
+        """Accept at most 64 of the clients that wait.
+
+        If it can't, new clients stay in the kernel's queue until the next tick: to try at once uses
+        a core.
+        """
         for _ in range(ACCEPT_AT_ONCE):
             if (
-                len(self._connections) >= self._max_connections
+                len(self.connections) >= self._max_connections
                 and not self.waiting
             ):
-                return self._pause_accepting()
+                return self._set_accepting(False)
             try:
                 client, address = self.get_request()
             except ConnectionAbortedError:
                 continue
             except BlockingIOError:
-                return False
+                return None
             except OSError:
                 # There are no more descriptors, for example.
-                return self._pause_accepting()
-            self._welcome(client, address)
-        return True
+                return self._set_accepting(False)
+            self._welcome(client, address[0])
+        return None
 
-    def _pause_accepting(self) -> bool:
-        """Leave new clients in the kernel's queue until the next tick: to try now uses a core."""
-        self._set_accepting(False)
-        return False
-
-    def _welcome(self, client: socket.socket, address: Any) -> None:
+    def _welcome(self, client: socket.socket, host: str) -> None:
         """Serve this client from now on, or close it if its network has too many at work."""
         try:
             client.setblocking(False)
-            peer = peer_of(
-                address[0].removeprefix("::ffff:"), self._trusted_proxies
-            )
-            if not self._make_room(peer):
+            host = host.removeprefix("::ffff:")
+            network = network_of(host)
+            is_trusted = trusts(self._trusted_proxies, parse_address(host))
+            if not self._has_room(network, is_trusted):
                 return self.shutdown_request(client)
-            connection = ClientConnection(self, client, peer)
-            self._connections.add(connection)
-            self._by_network[peer.network] += 1
-            connection.do(ClientConnection.start)
+            connection = ClientConnection(
+                self, client, host, network, is_trusted, Reader(self.limits)
+            )
+            self.connections.add(connection)
+            self._by_network[network] += 1
+            connection.start()
         except Exception:
             log.exception("a client could not be served")
             self.shutdown_request(client)
@@ -378,7 +361,7 @@ class HttpServer(ThreadingHTTPServer):
         # Read the requests that have come already.
         self.loop.run_once(0)
         self._close_all({IDLE})
-        while self._connections and self.loop.now < self._stop_by:
+        while self.connections and self.loop.now < self._stop_by:
             self.loop.run_once(TICK_SECONDS)
             if self.loop.now >= ask_by:
                 self._close_all({NEW, HEAD})
@@ -390,7 +373,6 @@ class HttpServer(ThreadingHTTPServer):
         The kernel resets connections that were not accepted.
         """
         self._set_accepting(False)
-        rounds = 1 + BACKLOG // ACCEPT_AT_ONCE
-        while rounds and self._accept():
-            rounds -= 1
+        for _ in range(1 + BACKLOG // ACCEPT_AT_ONCE):
+            self._accept()
         self.socket.close()

@@ -9,11 +9,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from cardbeat.web.clients import network_of
 from cardbeat.web.loop import Loop
-from cardbeat.web.message import Request, Response, header_lines
+from cardbeat.web.message import Request, Response, header_lines, network_of
 from cardbeat.web.router import Awaited, refusal_of
-from cardbeat.web.server import Listener
+from cardbeat.web.server import listen
 
 GOOD_CHECK = {
     "name": "nightly backup",
@@ -42,7 +41,7 @@ def service_of(config, clock):
     from cardbeat.service import Service
 
     return Service(
-        config, Listener(config.host, config.port), Loop(), clock=clock
+        config, listen(config.host, config.port), Loop(), clock=clock
     )
 
 

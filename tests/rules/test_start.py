@@ -27,12 +27,12 @@ from cardbeat.commands import serve
 from cardbeat.config import Config
 from cardbeat.host import surroundings
 from cardbeat.service import Service
-from cardbeat.web.server import Listener
+from cardbeat.web.server import listen
 from cardbeat.web.loop import Loop
 surroundings.require_pillow()
 old = Path(sys.argv[1], "cards", "000000000000-raqm")
 old.mkdir(parents=True)
-service = Service(Config(port=0, data=Path(sys.argv[1])), Listener("127.0.0.1", 0), Loop())
+service = Service(Config(port=0, data=Path(sys.argv[1])), listen("127.0.0.1", 0), Loop())
 print(*sys.modules)
 service.loading.function(*service.loading.args)
 print(*sys.modules)

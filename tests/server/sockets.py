@@ -12,7 +12,7 @@ from cardbeat.jobs import Future
 from cardbeat.web.loop import Loop
 from cardbeat.web.message import Response
 from cardbeat.web.router import Awaited, Route, Router
-from cardbeat.web.server import HttpServer, Listener
+from cardbeat.web.server import HttpServer, listen
 from tests.server.malformed import get
 
 PATIENCE_SECONDS = 60
@@ -25,7 +25,7 @@ def server_of(
     router, limits=None, *, host="127.0.0.1", elapsed=time.monotonic, **options
 ):
     """A server of these routes, which does not serve yet."""
-    listener = Listener(host, 0)
+    listener = listen(host, 0)
     return HttpServer(
         listener, router, Loop(elapsed), limits or HttpLimits(), **options
     )

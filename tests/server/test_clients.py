@@ -4,7 +4,12 @@ from ipaddress import ip_network
 
 import pytest
 
-from cardbeat.web.clients import client_address, network_of, peer_of
+from cardbeat.web.message import (
+    client_address,
+    network_of,
+    parse_address,
+    trusts,
+)
 
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
 NETWORKS = {
@@ -57,5 +62,5 @@ def test_without_a_named_client_it_is_the_proxy_and_of_many_proxies_few_are_look
 
 
 def test_only_a_listed_peer_is_trusted():
-    assert peer_of("10.1.2.3", PROXIES).is_trusted
-    assert not peer_of("192.0.2.1", PROXIES).is_trusted
+    assert trusts(PROXIES, parse_address("10.1.2.3"))
+    assert not trusts(PROXIES, parse_address("192.0.2.1"))

@@ -12,8 +12,8 @@ import pytest
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import StartupError
-from cardbeat.web.access import access_lines
-from cardbeat.web.server import Listener
+from cardbeat.web.message import access_lines
+from cardbeat.web.server import listen
 from tests.kit.support import wait_until
 from tests.server.malformed import CODED, chunked, get, post
 from tests.server.sockets import BIG, Client, ask
@@ -245,7 +245,7 @@ def test_a_client_that_keeps_its_side_open_after_the_last_answer_is_closed(
     head = get(b"Connection: close", line=b"GET /checks/7 HTTP/1.1")
     client = connect(server, head + get())
     assert client.status() == 200
-    wait_until(lambda: server.connections == 0)
+    wait_until(lambda: len(server.connections) == 0)
 
 
 def test_a_client_that_does_not_read_is_cut_off(serve, connect):
@@ -253,7 +253,7 @@ def test_a_client_that_does_not_read_is_cut_off(serve, connect):
     client = connect(server, ask("/big"))
     other = connect(server, get())
     assert other.status() == 200
-    wait_until(lambda: server.connections == 0)
+    wait_until(lambda: len(server.connections) == 0)
     with contextlib.suppress(ConnectionResetError):
         assert len(client.rest()) < len(BIG)
 
@@ -381,7 +381,7 @@ def test_an_address_that_can_not_be_had_is_told_in_one_line(serve):
         ("no such host", "is not known"),
     ):
         with pytest.raises(StartupError, match=why):
-            Listener(host, port)
+            listen(host, port)
 
 
 def test_a_name_with_addresses_of_both_kinds_is_served_on_that_of_ipv4(
@@ -390,8 +390,8 @@ def test_a_name_with_addresses_of_both_kinds_is_served_on_that_of_ipv4(
     found = socket.getaddrinfo("127.0.0.1", 0, type=socket.SOCK_STREAM)
     six = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 0, 0, 0))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [six, *found])
-    with contextlib.closing(Listener("localhost", 0)) as listener:
-        assert listener.address[0] == "127.0.0.1"
+    with contextlib.closing(listen("localhost", 0)) as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
 
 
 def test_an_ipv6_host_is_served(serve, connect):

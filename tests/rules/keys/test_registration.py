@@ -7,8 +7,7 @@ from cardbeat.errors import Refusal, TooMany
 from cardbeat.keys.key import IssuedKey, Key
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
-from cardbeat.web.clients import network_of
-from cardbeat.web.message import Request
+from cardbeat.web.message import Request, network_of
 from tests.kit.support import FakeClock
 
 KEY = Key("key_1", "cards", "free", FREE, None, "sk_1", 0, None, None)
