@@ -83,11 +83,16 @@ class Service:
             undo.callback(self.database.close)
             self._clock = clock or self.database.clock
             self._base_url = config.base_url or url_of(listener)
-            self._renders = RateLimit()
             self.keys = Keys(self.database, self._clock, config.tiers)
             self._build_heartbeat()
-            self._build_cards()
+            self.store = Store(
+                config.data / CARDS,
+                config.store_bytes,
+                accent=config.accent,
+                reserve=self.database.reserve,
+            )
             undo.callback(self.store.close)
+            self.painter = Painter(config.accent)
             self.health = HealthRoutes(
                 self.database, self._clock, self.sweep.healthy
             )
@@ -103,24 +108,24 @@ class Service:
             undo.pop_all()
         self.loading = threading.Timer(LOAD_AFTER_SECONDS, self._load)
         self.loading.daemon = True
-        signs = self._signs_of_life()
-        self._threads: list[Sweep | Tidy | BackgroundThread] = [
-            self.sweep,
-            self.tidy,
-            *signs,
-        ]
+        self._threads: list[Sweep | BackgroundThread] = [self.sweep, self.tidy]
+        seconds = surroundings.seconds_between_signs()
+        if seconds:
+            # A service manager asks for signs that the service is well.
+            sign = partial(self._give_sign, seconds)
+            signs = BackgroundThread("signs of life", sign, seconds)
+            self._threads.append(signs)
 
     def _build_heartbeat(self) -> None:
         config = self._config
         database = self.database
         self._alerts = Outbox(database, self._base_url, config.time_zone)
-        _, senders = clients_and_senders()
         self.delivery = Delivery(
             self._alerts,
             self._post,
             self._clock,
             tiers=config.tiers,
-            senders=senders,
+            senders=clients_and_senders()[1],
         )
         self.sweep = Sweep(
             database,
@@ -136,30 +141,21 @@ class Service:
 
     @cached_property
     def _sender(self) -> "Sender":
-        return new_sender(
-            self._config.allow_private_webhooks, self._config.webhook_proxy
-        )
+        from cardbeat.heartbeat.alerts import receivers  # noqa: F401, PLC0415 - to be loaded too
+        from cardbeat.heartbeat.alerts.post import Sender  # noqa: PLC0415 - not at the start
+
+        config = self._config
+        return Sender(config.allow_private_webhooks, config.webhook_proxy)
 
     def _post(self, *post: Any) -> Any:
         """Send an alert. What that takes is not imported at the start."""
         return self._sender.post(*post)
 
-    def _build_cards(self) -> None:
-        config = self._config
-        self.store = Store(
-            config.data / CARDS,
-            config.store_bytes,
-            accent=config.accent,
-            reserve=self.database.reserve,
-        )
-        self.painter = Painter(config.accent)
-
     def _routes(self) -> list[Route]:
         config = self._config
         checks = self._checks
-        self.cards = CardRoutes(
-            self.keys, self.store, self.painter, self._renders
-        )
+        renders = RateLimit()
+        self.cards = CardRoutes(self.keys, self.store, self.painter, renders)
         self._metrics = Metrics(
             self.cards,
             self.store,
@@ -170,7 +166,7 @@ class Service:
         )
         parts = (
             KeyRoutes(
-                config, self.keys, self._renders, checks.usage, self.tidy.wake
+                config, self.keys, renders, checks.usage, self.tidy.wake
             ),
             self.cards,
             CheckRoutes(
@@ -200,17 +196,6 @@ class Service:
         if not surroundings.trusts_some():
             log.warning("%s", surroundings.NONE_TRUSTED)
 
-    def _signs_of_life(self) -> list[BackgroundThread]:
-        """What tells a service manager that the service is well, if that asks for it."""
-        seconds = surroundings.seconds_between_signs()
-        if not seconds:
-            return []
-        return [
-            BackgroundThread(
-                "signs of life", partial(self._give_sign, seconds), seconds
-            )
-        ]
-
     def _give_sign(self, seconds: float) -> None:
         """Raises `Unavailable` where `/healthz` would not say 200."""
         answered = threading.Event()
@@ -238,6 +223,7 @@ class Service:
             served = "cardbeat %s serves %s, its data is in %s%s"
             log.info(served, __version__, self.server.url, where, also)
             surroundings.tell_manager("READY=1")
+            self.database.call_soon = self.server.loop.call_next
             self.server.serve_forever()
         finally:
             wake_on_signals(None)
@@ -277,16 +263,7 @@ class Service:
             self.store.close,
             self.database.close,
         ):
-            has_ended = (
-                stop(max(LEAST_SECONDS, stop_by - time.monotonic()))
-                and has_ended
-            )
+            seconds = max(LEAST_SECONDS, stop_by - time.monotonic())
+            has_ended = stop(seconds) and has_ended
         self.painter.close()
         return has_ended
-
-
-def new_sender(allow_private: bool, proxy: str | None = None) -> "Sender":
-    from cardbeat.heartbeat.alerts import receivers  # noqa: F401, PLC0415 - to be loaded too
-    from cardbeat.heartbeat.alerts.post import Sender  # noqa: PLC0415 - not at the start
-
-    return Sender(allow_private, proxy)

@@ -125,6 +125,9 @@ class Database(ABC):
         """Whether the disk of the data folder has room for anything new."""
         self.ping_listeners: list[Callable[[list[Any]], None]] = []
         """Called in the writer's thread with the results of pings after their commit."""
+        self.call_soon: Callable[[Callable[[], None]], object] = _call
+        """Wakes the writer for pings. A server does so when it has read all that have come: else
+        the first of them has a commit of its own."""
         self.pings_refused = False
         """Set when pings could not be stored because a commit failed. The sweep clears it."""
         self._told = Seldom(log)
@@ -193,8 +196,10 @@ class Database(ABC):
         write = Write(work, item, is_ping=True)
         with self._changed:
             self._require_open()
+            is_first = not self._pings.count
             self._pings.put(client, write)
-            self._changed.notify()
+        if is_first:
+            self.call_soon(self._wake_writer)
         return write
 
     @abstractmethod
@@ -286,6 +291,10 @@ class Database(ABC):
 
     @abstractmethod
     def _close_writer(self) -> None: ...
+
+    def _wake_writer(self) -> None:
+        with self._changed:
+            self._changed.notify()
 
     def _require_open(self) -> None:
         if self._is_closing:

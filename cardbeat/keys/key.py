@@ -12,9 +12,6 @@ CHECKS = "checks"
 READ = "read"
 """The scope of the second value that a checks key may have, which reads and changes nothing."""
 
-_READS_ONLY = (
-    "This is a read-only key, which changes nothing; send the checks key."
-)
 _NO_CARDS_KEY = (
     "This is a checks key, or one that reads checks; cards take a cards key, which POST /register"
     " issues when it is sent no body."
@@ -64,8 +61,9 @@ def require_scope(key: Key, scopes: Collection[str]) -> None:
     """Raise `Refusal` 403 for a key of another scope than these; without any, all are allowed."""
     if not scopes or key.scope in scopes:
         return
-    if key.scope == CARDS:
-        raise Refusal("wrong_scope")
-    raise Refusal(
-        "wrong_scope", _READS_ONLY if CHECKS in scopes else _NO_CARDS_KEY
-    )
+    sentence = None
+    if CHECKS not in scopes:
+        sentence = _NO_CARDS_KEY
+    elif key.scope == READ:
+        sentence = "This is a read-only key, which changes nothing; send the checks key."
+    raise Refusal("wrong_scope", sentence)

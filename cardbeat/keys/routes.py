@@ -38,25 +38,16 @@ class KeyRoutes:
     _issued: RateLimit = field(default_factory=RateLimit)
 
     def routes(self) -> list[Route]:
-        any_key = Bearer(self._keys)
-        checks_key = Bearer(self._keys, CHECKS)
+        owner = Bearer(self._keys, CHECKS)
+        reader = "/key/read-only"
         return [
             Route("POST", "/register", self.register),
-            Route("GET", "/key", self.read, guard=any_key),
-            Route("DELETE", "/key", self.revoke, guard=checks_key),
-            Route("POST", "/key/rotate", self.rotate, guard=checks_key),
-            Route(
-                "POST", "/key/read-only", self.issue_reader, guard=checks_key
-            ),
-            Route(
-                "DELETE", "/key/read-only", self.end_reader, guard=checks_key
-            ),
-            Route(
-                "POST",
-                "/key/webhook-secret",
-                self.renew_webhook_secret,
-                guard=checks_key,
-            ),
+            Route("GET", "/key", self.read, guard=Bearer(self._keys)),
+            Route("DELETE", "/key", self.revoke, guard=owner),
+            Route("POST", "/key/rotate", self.rotate, guard=owner),
+            Route("POST", reader, self.issue_reader, guard=owner),
+            Route("DELETE", reader, self.end_reader, guard=owner),
+            Route("POST", "/key/webhook-secret", self.renew, guard=owner),
         ]
 
     def register(self, request: Request) -> Response:
@@ -87,15 +78,10 @@ class KeyRoutes:
         shown: dict[str, Any] = {"prefix": key.prefix, **key.as_json()}
         if key.scope == CHECKS:
             shown["read_only_prefix"] = key.read_prefix
-        shown["limits"] = {
-            **limits._asdict(),
-            "test_alerts_per_hour": TESTS_AN_HOUR,
-        }
-        shown["usage"] = {
-            "checks": checks,
-            "renders": renders,
-            "test_alerts": tests,
-        }
+        others = {"test_alerts_per_hour": TESTS_AN_HOUR}
+        shown["limits"] = {**limits._asdict(), **others}
+        usage = {"checks": checks, "renders": renders, "test_alerts": tests}
+        shown["usage"] = usage
         return Response.json(200, shown)
 
     def rotate(self, request: Request) -> Response:
@@ -118,7 +104,7 @@ class KeyRoutes:
         self._keys.end_reader(key_of(request))
         return Response(204)
 
-    def renew_webhook_secret(self, request: Request) -> Response:
+    def renew(self, request: Request) -> Response:
         request.expect_no_body()
         secret = self._keys.renew_webhook_secret(key_of(request))
         return Response.json(200, {"webhook_secret": secret})

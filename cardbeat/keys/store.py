@@ -51,8 +51,8 @@ class Keys:
     and before its answer, and raises `_generation`: a look-up that began to read before the drop
     sees that, and does not cache what it read.
 
-    Changes of a `Key` raise `Refusal` 401 if it was rotated or revoked since it was read. Those
-    that store something new raise `Unavailable` while the disk is low.
+    Changes of a `Key` raise `Refusal` 401 if it was rotated or revoked since it was read. `issue`
+    raises `Unavailable` while the disk is low.
     """
 
     def __init__(
@@ -74,11 +74,10 @@ class Keys:
 
     def cached(self, digest: bytes) -> Key | None:
         """The key with this hash (see `hash_of`), if it is in the cache. Never waits."""
-        entry = self._cache.get(digest)
-        if entry is None:
-            return None
-        key, until = entry
-        return key if self._monotonic() < until else None
+        key, until = self._cache.get(digest, (None, 0))
+        if self._monotonic() < until:
+            return key
+        return None
 
     def authenticate(self, digest: bytes, scopes: Collection[str] = ()) -> Key:
         """The key with this hash. Raises `Refusal` 401 if there is none, 403 for another scope."""
@@ -104,9 +103,8 @@ class Keys:
             secret,
             int(self._clock()),
         )
-        row = self._database.create(
-            lambda it: it.execute(sql, values).fetchone()
-        )
+        create = self._database.create
+        row = create(lambda it: it.execute(sql, values).fetchone())
         return IssuedKey(self._key(row), value, secret)
 
     def rotate(self, key: Key) -> IssuedKey:
@@ -119,7 +117,7 @@ class Keys:
     def issue_reader(self, key: Key) -> str:
         """The value of a new read-only key; the one before ends."""
         value, digest, prefix = _new_value()
-        self._change_of(key, _READER, digest, prefix, stores=True)
+        self._change_of(key, _READER, digest, prefix)
         return value
 
     def end_reader(self, key: Key) -> None:
@@ -134,7 +132,7 @@ class Keys:
             "old_webhook_secret_until = ?, webhook_secret = ?"
         )
         until = int(self._clock()) + OLD_SECRET_SECONDS
-        self._change_of(key, change, until, secret, stores=True)
+        self._change_of(key, change, until, secret)
         return secret
 
     def revoke(self, key_id: str) -> bool:
@@ -169,7 +167,16 @@ class Keys:
                 read_prefix=None,
             )
         if key.used_at is None:
-            self._note_first_use(key.id)
+            # Noted once, so that it is not removed as an unused one. If that fails, the use is
+            # served all the same, and noted at the next look-up.
+            sql = (
+                "UPDATE keys SET used_at = ? WHERE id = ? AND used_at IS NULL"
+            )
+            values = int(self._clock()), key.id
+            with suppress(Unavailable):
+                self._database.write(
+                    lambda it: it.execute(sql, values).rowcount
+                )
         with self._lock:
             if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
@@ -177,52 +184,27 @@ class Keys:
                 self._cache[digest] = key, until
         return key
 
-    def _note_first_use(self, key_id: str) -> None:
-        """Write once when a key is first used, so that it is not removed as an unused one."""
-        values = int(self._clock()), key_id
-        sql = "UPDATE keys SET used_at = ? WHERE id = ? AND used_at IS NULL"
-        # If that fails, the use is served all the same, and noted at the next look-up.
-        with suppress(Unavailable):
-            self._database.write(lambda it: it.execute(sql, values).rowcount)
-
-    def _change_of(
-        self, key: Key, change: str, *values: Any, stores: bool = False
-    ) -> Row:
+    def _change_of(self, key: Key, change: str, *values: Any) -> Row:
         """Change a key that was read before. Raises `Refusal` 401 if its value is another now."""
-        row = self._change(
-            key.id, change, *values, prefix=key.prefix, stores=stores
-        )
+        row = self._change(key.id, change, *values, prefix=key.prefix)
         if row is None:
-            raise Refusal(
-                "key_unknown",
-                "This API key was rotated or revoked a moment ago.",
-            )
+            sentence = "This API key was rotated or revoked a moment ago."
+            raise Refusal("key_unknown", sentence)
         return row
 
     def _change(
-        self,
-        key_id: str,
-        change: str,
-        *values: Any,
-        prefix: str | None = None,
-        stores: bool = False,
+        self, key_id: str, change: str, *values: Any, prefix: str | None = None
     ) -> Row | None:
-        """Change one key, if it has this prefix. The row as written, None if there is none.
-
-        A change that `stores` something new is refused while the disk is low.
-        """
+        """Change one key, if it has this prefix. The row as written, None if there is none."""
         sql = (
             f"UPDATE keys SET {change}"
             " WHERE id = ? AND prefix = coalesce(?, prefix) AND revoked_at IS NULL RETURNING *"
         )
-        write = self._database.create if stores else self._database.write
+        given = (*values, key_id, prefix)
         try:
-            row: Row | None = write(
-                lambda it: it.execute(
-                    sql, (*values, key_id, prefix)
-                ).fetchone()
+            return self._database.write(
+                lambda it: it.execute(sql, given).fetchone()
             )
-            return row
         finally:
             # Also after an error: the change may be on disk all the same.
             self._drop(key_id)
@@ -238,9 +220,8 @@ class Keys:
     def _key(self, row: Row) -> Key:
         columns = {name: row[name] for name in Key._fields if name != "limits"}
         # The operator may no longer define its tier.
-        return Key(
-            limits=self.tiers.get(row["tier"], self.tiers["free"]), **columns
-        )
+        limits = self.tiers.get(row["tier"], self.tiers["free"])
+        return Key(limits=limits, **columns)
 
 
 class Bearer:
@@ -261,21 +242,16 @@ class Bearer:
 
 def key_of(request: Request) -> Key:
     """The key that the guard of the request's route has found."""
-    if not isinstance(request.key, Key):
-        raise TypeError("the request's route has no guard")
-    return request.key
+    key: Key = request.key
+    return key
 
 
 def _hash_in(request: Request) -> bytes:
     """The hash of the key's value. Raises `Refusal` 401 if the request has none."""
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer":
-        raise Refusal(
-            "key_missing",
-            "Send the API key in a header: Authorization: Bearer sk_...",
-        )
-    if not value.strip():
-        raise Refusal("key_missing")
+    if scheme.lower() != "bearer" or not value.strip():
+        sentence = "Send the API key in a header: Authorization: Bearer sk_..."
+        raise Refusal("key_missing", sentence)
     return hash_of(value.strip())
 
 

@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
+from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.host.system import send_together
 from cardbeat.web.loop import READ, WRITE
 from cardbeat.web.message import Request, Response
 from cardbeat.web.reader import Reader
 from cardbeat.web.router import Answer, Awaited, Route, answer_of, refusal_of
-
-if TYPE_CHECKING:
-    from cardbeat.web.server import HttpServer
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +84,8 @@ class ClientConnection:
     sent.
     """
 
-    server: "HttpServer"
+    server: Any
+    """The `HttpServer`, whose module imports this one."""
     socket: socket.socket
     address: str
     network: str
@@ -153,7 +152,7 @@ class ClientConnection:
 
     @property
     def _idle_seconds(self) -> float:
-        limits = self.server.limits
+        limits: HttpLimits = self.server.limits
         if self.is_trusted:
             return limits.proxy_idle_seconds
         return limits.idle_seconds
@@ -222,7 +221,7 @@ class ClientConnection:
 
     def _admitted(self, request: Request) -> Route:
         """The route of a request whose head has come. Raises `Refusal` if the head refuses it."""
-        route = self.server.router.find(request)
+        route: Route = self.server.router.find(request)
         if route.guard is not None:
             route.guard.judge(request)
         if route.ignores_body:
@@ -243,7 +242,8 @@ class ClientConnection:
         self._given = answer
         if isinstance(answer, Awaited):
             return answer.future.when_done(self._wake)
-        return self.server.process_request(self, request.network)
+        self.server.process_request(self, request.network)
+        return None
 
     def _refuse(self, refusal: Refusal) -> None:
         """Refuse bytes that are no valid request, and close then: what follows can't be read."""

@@ -72,7 +72,10 @@ class Loop:
             self._selector.unregister(watched)
 
     def call_next(self, call: Call) -> None:
-        """Call `call` after the sockets of the next iteration. For the loop's thread alone."""
+        """Call `call` after the sockets of this iteration; from such a call, of the next one.
+
+        For the loop's thread alone.
+        """
         self._calls.append(call)
 
     def call_soon(self, call: Call) -> None:

@@ -29,7 +29,6 @@ _MOST_BRACKETS = 500
 """In a body, more than any endpoint needs: the parser of JSON needs stack for each open one."""
 _MOST_PROXIES = 16
 """Proxies behind one another whose header is read: each entry costs the loop some microseconds."""
-_SLOW_SECONDS = 1.0
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -311,8 +310,8 @@ def access_lines(
 ) -> list[str]:
     """The lines of the access log for answers that were sent just now, without secrets.
 
-    `2026-01-31 12:00:00 GET /ping/{id} 200 71 1.3ms 127.0.0.1 - 5f0c-2a`, with `slow` at its end
-    from 1 s on. There is none for an answer with status 200 of the routes in `quiet_patterns`.
+    `2026-01-31 12:00:00 GET /ping/{id} 200 71 1.3ms 127.0.0.1 - 5f0c-2a`. There is none for an
+    answer with status 200 of the routes in `quiet_patterns`.
     """
     now = utc_text(time.time())
     lines = []
@@ -322,10 +321,9 @@ def access_lines(
         path = request.pattern or _shown_path(request)
         query = "?" if "?" in request.target else ""
         cache = response.headers.get("X-Cache", "-")
-        slow = " slow" if seconds > _SLOW_SECONDS else ""
         lines.append(
             f"{now} {request.method} {path}{query} {response.status} {len(response.body)}"
-            f" {seconds * 1000:.1f}ms {request.client} {cache} {request.id}{slow}"
+            f" {seconds * 1000:.1f}ms {request.client} {cache} {request.id}"
         )
     return lines
 

@@ -44,79 +44,6 @@ _REMEMBERED: Final = 1024
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Body:
-    """A body as it comes: of a known length, or in chunks. One that `is_ignored` is dropped.
-
-    Of chunks, sizes have 1 to 8 hexadecimal digits, and all lines end with CR LF. Extensions and
-    trailers are read and left out.
-    """
-
-    _limits: HttpLimits
-    left: int
-    """Bytes that have not come: of the body, or of the present chunk."""
-    _is_chunked: bool
-    is_ignored: bool = False
-    is_complete: bool = False
-    content: bytearray = field(default_factory=bytearray)
-    _next_line: str = "size"
-    _extra: int = 0
-    """The bytes of extensions and trailers."""
-
-    def feed(self, data: bytes) -> tuple[bytes, bool]:
-        """Take the begin of `data`; return the rest, and whether more can be done with it now.
-
-        Raises `Refusal` for broken framing and for what is too large.
-        """
-        for _ in range(AT_ONCE):
-            part = data[: self.left]
-            data = data[len(part) :]
-            self.left -= len(part)
-            if not self.is_ignored:
-                self.content += part
-            if not self._is_chunked:
-                self.is_complete = not self.left
-                return data, False
-            line, end, rest = data.partition(b"\r\n")
-            if self.left or not end:
-                self._require_room(len(data))
-                _require(b"\n" not in data)
-                return data, False
-            self._take_line(line)
-            data = rest
-            if self.is_complete:
-                return data, False
-        return data, True
-
-    def _take_line(self, line: bytes) -> None:
-        if self._next_line == "size":
-            _require(_SIZE.fullmatch(line))
-            digits, _, extension = line.partition(b";")
-            self._extra += len(extension)
-            self._require_room()
-            self.left = int(digits, 16)
-            if (
-                not self.is_ignored
-                and len(self.content) + self.left > self._limits.body_bytes
-            ):
-                raise Refusal("body_too_large", most=self._limits.body_bytes)
-            self._next_line = "end of a chunk" if self.left else "trailer"
-        elif self._next_line == "end of a chunk":
-            _require(not line)
-            self._next_line = "size"
-        elif line:
-            _require(_TRAILER.fullmatch(line))
-            self._extra += len(line)
-            self._require_room()
-        else:
-            self.is_complete = True
-
-    def _require_room(self, more: int = 0) -> None:
-        """Refuse extensions and trailers that are too long; `more` is an incomplete line."""
-        if self._extra + more > self._limits.header_bytes:
-            raise Refusal("headers_too_large", most=self._limits.header_bytes)
-
-
-@dataclass(slots=True, eq=False, repr=False)
 class Reader:
     """Cuts the bytes of one connection into heads and bodies. After a `Refusal` nothing is read.
 
@@ -129,17 +56,22 @@ class Reader:
     """Whether the client allows another request after the last one on this connection."""
     expects_continue: bool = False
     """Whether the client waits for `100 Continue` before it sends the body."""
+    in_body: bool = False
+    """Whether a body has not come completely."""
     can_go_on: bool = False
     """Whether `read_body` can do more with what has come already."""
     _buffer: bytes = b""
     _sound: int = 0
     """The number of bytes at the start of the buffer that hold no end of a head, and no fault."""
-    _body: Body | None = None
-
-    @property
-    def in_body(self) -> bool:
-        """Whether a body has not come completely."""
-        return self._body is not None
+    _is_ignored: bool = False
+    """Whether the body is dropped."""
+    _left: int = 0
+    """Bytes that have not come: of the body, or of the present chunk."""
+    _content: bytearray = field(default_factory=bytearray)
+    _next_line: str = ""
+    """The kind of line that follows in a body of chunks; empty for other bodies."""
+    _extra: int = 0
+    """The bytes of extensions and trailers."""
 
     @property
     def has_part(self) -> bool:
@@ -149,28 +81,19 @@ class Reader:
     @property
     def is_too_large(self) -> bool:
         """Whether the head announces a larger body than is allowed."""
-        body = self._body
-        return (
-            body is not None
-            and body.left > self._limits.body_bytes
-            and not body.is_ignored
-        )
+        return self._left > self._limits.body_bytes and not self._is_ignored
 
     @property
     def held_bytes(self) -> int:
-        held = len(self._buffer)
-        if self._body is not None:
-            held += len(self._body.content)
-        return held
+        return len(self._buffer) + len(self._content)
 
     def add(self, data: bytes) -> None:
         self._buffer += data
 
     def ignore_body(self) -> None:
         """Drop the present body as it comes, however large it is."""
-        if self._body is not None:
-            self._body.is_ignored = True
-            self._body.content.clear()
+        self._is_ignored = True
+        self._content.clear()
 
     def skip_body(self) -> None:
         """Drop a body whose request has its answer; the next request comes behind it.
@@ -187,7 +110,8 @@ class Reader:
     def forget(self) -> None:
         """Give up what has come and was not read."""
         self._buffer = b""
-        self._body = None
+        self.in_body = False
+        self._content.clear()
 
     def read_head(self) -> Request | None:
         """The next request without its body, or None until its head is there.
@@ -219,16 +143,68 @@ class Reader:
 
         Raises `Refusal` for broken chunks.
         """
-        body = self._body
-        if body is None:
+        if not self.in_body:
             return b""
-        self.can_go_on = False
-        self._buffer, self.can_go_on = body.feed(self._buffer)
-        if not body.is_complete:
+        self._take_body()
+        if self.in_body:
             return None
-        self._body = None
         self.expects_continue = False
-        return bytes(body.content)
+        body = bytes(self._content)
+        self._content.clear()
+        return body
+
+    def _take_body(self) -> None:
+        """Take what has come of the body.
+
+        Of chunks, sizes have 1 to 8 hexadecimal digits, and all lines end with CR LF. Extensions
+        and trailers are read and left out.
+        """
+        self.can_go_on = False
+        for _ in range(AT_ONCE):
+            part = self._buffer[: self._left]
+            self._buffer = self._buffer[len(part) :]
+            self._left -= len(part)
+            if not self._is_ignored:
+                self._content += part
+            if not self._next_line:
+                self.in_body = self._left > 0
+                return
+            line, end, rest = self._buffer.partition(b"\r\n")
+            if self._left or not end:
+                self._require_room(len(self._buffer))
+                _require(b"\n" not in self._buffer)
+                return
+            self._take_line(line)
+            self._buffer = rest
+            if not self.in_body:
+                return
+        self.can_go_on = True
+
+    def _take_line(self, line: bytes) -> None:
+        """Take a line of a body of chunks, without its end."""
+        if self._next_line == "size":
+            _require(_SIZE.fullmatch(line))
+            digits, _, extension = line.partition(b";")
+            self._extra += len(extension)
+            self._left = int(digits, 16)
+            size = len(self._content) + self._left
+            if size > self._limits.body_bytes and not self._is_ignored:
+                raise Refusal("body_too_large", most=self._limits.body_bytes)
+            self._next_line = "end of a chunk" if self._left else "trailer"
+        elif self._next_line == "end of a chunk":
+            _require(not line)
+            self._next_line = "size"
+        elif line:
+            _require(_TRAILER.fullmatch(line))
+            self._extra += len(line)
+        else:
+            self.in_body = False
+        self._require_room()
+
+    def _require_room(self, more: int = 0) -> None:
+        """Refuse extensions and trailers that are too long; `more` is an incomplete line."""
+        if self._extra + more > self._limits.header_bytes:
+            raise Refusal("headers_too_large", most=self._limits.header_bytes)
 
     def _request_of(self, text: str) -> Request:
         """The request of a whole head; notes what that says of the body.
@@ -252,7 +228,11 @@ class Reader:
             raise Refusal("unknown_method")
         path, query = split_target(method, target)
         if length != 0:
-            self._body = Body(limits, length or 0, length is None)
+            self.in_body = True
+            self._is_ignored = False
+            self._left = length or 0
+            self._next_line = "size" if length is None else ""
+            self._extra = 0
             # HTTP/1.0 has no answer 100 (RFC 9110, 15.2).
             self.expects_continue = "expect" in headers and minor == "1"
         return Request(

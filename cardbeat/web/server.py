@@ -122,7 +122,7 @@ class HttpServer(ThreadingHTTPServer):
         listener: socket.socket,
         router: Router,
         loop: Loop,
-        limits: HttpLimits = HttpLimits(),  # noqa: B008 - it is frozen
+        limits: HttpLimits,
         *,
         trusted_proxies: Sequence[Network] = (),
         observers: Sequence[Callable[[Sequence[Answered]], object]] = (),
@@ -208,7 +208,13 @@ class HttpServer(ThreadingHTTPServer):
     def service_actions(self) -> None:
         """Do what follows an iteration: close what is over its limits, log and count answers."""
         if self._held > self.limits.held_bytes:
-            self._relieve()
+            self._seldom.error(
+                "closed connections: all clients together held too many bytes"
+            )
+        while self._held > self.limits.held_bytes:
+            # The oldest unfinished transfer.
+            next(iter(self._holding)).close()
+            self.connections_shed += 1
         if self._check_at <= self.loop.now:
             self._check_at = self.loop.now + TICK_SECONDS
             self._expire()
@@ -245,8 +251,7 @@ class HttpServer(ThreadingHTTPServer):
             self._holding.pop(connection, None)
 
     def forget(self, connection: ClientConnection) -> None:
-        """Forget a connection that was closed."""
-        self.hold(connection, 0)
+        """Forget a connection that was closed, and holds nothing."""
         self.connections.discard(connection)
         network = connection.network
         self._by_network[network] -= 1
@@ -254,15 +259,6 @@ class HttpServer(ThreadingHTTPServer):
             del self._by_network[network]
 
     # Limits of all connections together.
-
-    def _relieve(self) -> None:
-        """Close the oldest unfinished transfers until little enough is held."""
-        while self._held > self.limits.held_bytes:
-            next(iter(self._holding)).close()
-            self.connections_shed += 1
-        self._seldom.error(
-            "closed connections: all clients together held too many bytes"
-        )
 
     def _expire(self) -> None:
         """Do for each connection whose time is up what its state says."""

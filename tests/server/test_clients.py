@@ -2,13 +2,9 @@
 
 from ipaddress import ip_network
 
-import pytest
-
 from cardbeat.web.message import (
     client_address,
     network_of,
-    parse_address,
-    trusts,
 )
 
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
@@ -43,24 +39,13 @@ FORWARDED = """
 """
 
 
-@pytest.mark.parametrize("line", FORWARDED.strip().splitlines())
-def test_the_client_is_the_right_most_address_that_is_no_proxy(line):
-    header, client = line.split(" = ")
-    assert (
-        client_address("10.0.0.1", {"x-forwarded-for": header}, PROXIES)
-        == client
-    )
-
-
-def test_without_a_named_client_it_is_the_proxy_and_of_many_proxies_few_are_looked_at():
-    many = "1.2.3.4" + ", 10.0.0.2" * 30
-    assert client_address("10.0.0.1", {}, PROXIES) == "10.0.0.1"
-    assert (
-        client_address("10.0.0.1", {"x-forwarded-for": many}, PROXIES)
-        == "10.0.0.2"
-    )
-
-
-def test_only_a_listed_peer_is_trusted():
-    assert trusts(PROXIES, parse_address("10.1.2.3"))
-    assert not trusts(PROXIES, parse_address("192.0.2.1"))
+def test_the_client_is_the_right_most_address_that_is_no_proxy():
+    # Of many proxies few are looked at.
+    told = {"1.2.3.4" + ", 10.0.0.2" * 30: "10.0.0.2", "": "10.0.0.1"}
+    for line in FORWARDED.strip().splitlines():
+        header, client = line.split(" = ")
+        told[header] = client
+    for header, client in told.items():
+        headers = {"x-forwarded-for": header}
+        found = client_address("10.0.0.1", headers, PROXIES)
+        assert found == client, header

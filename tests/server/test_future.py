@@ -9,13 +9,11 @@ def test_a_callback_comes_once_whether_it_was_added_before_or_after():
     told = []
     future = Future()
     future.when_done(lambda: told.append("before"))
-    assert not future.is_done
-    assert told == []
+    assert (told, future.is_done) == ([], False)
     future.set_result(7)
     future.when_done(lambda: told.append("after"))
     assert told == ["before", "after"]
-    assert future.is_done
-    assert future.result() == 7
+    assert (future.result(), future.is_done) == (7, True)
 
 
 def test_an_error_is_raised_by_result_and_by_wait():

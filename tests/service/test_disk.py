@@ -12,7 +12,6 @@ from tests.kit.systems import LIMITS
 @pytest.fixture
 def low_disk(app, one, monkeypatch):
     """From now on, that is after a key and a check were made, too little is free."""
-    assert app("POST", "/key/read-only", key=one.key).status == 201
     monkeypatch.setattr(app.service.database.reserve, "spare", lambda: -1)
 
 
@@ -35,8 +34,6 @@ def test_on_a_low_disk_nothing_new_is_taken(app, one, low_disk):
         one("POST", "/test-alert"),
         app("POST", "/register"),
         app("POST", "/register", {"email": "b@example.com"}),
-        app("POST", "/key/webhook-secret", key=one.key),
-        app("POST", "/key/read-only", key=one.key),
     ]
     require_refused(refused, "disk_low")
     assert app.json("GET", "/checks", key=one.key)["checks"] == [one.check]
@@ -62,6 +59,8 @@ def test_on_a_low_disk_all_that_there_is_goes_on(app, one, low_disk):
         {"webhook_url": None},
     ):
         assert one("PATCH", "", change).status == 200
+    assert app("POST", "/key/webhook-secret", key=one.key).status == 200
+    assert app("POST", "/key/read-only", key=one.key).status == 201
     for ended in ("/key/read-only", one.path, "/key"):
         assert app("DELETE", ended, key=one.key).status == 204
     assert app("GET", "/healthz").status == 200

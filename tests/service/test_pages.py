@@ -141,11 +141,6 @@ def test_other_paths_are_not_there(path):
     assert get(path).status == 404
 
 
-def test_pages_are_read_only():
-    answer = get("/", "POST")
-    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
-
-
 @pytest.mark.parametrize(
     "base_url", ["http://10.0.0.5:9000", "https://og.example.org"]
 )

@@ -146,21 +146,3 @@ def test_a_short_id_of_two_checks_is_none_of_them(app, key, reader):
         assert app("GET", path, key=reader).status == 404
     assert app("GET", f"/checks?after={first[:12]}", key=reader).status == 400
     assert app("GET", f"/checks/{third[:12]}", key=reader).status == 200
-
-
-@pytest.mark.parametrize(
-    ("call", "after"),
-    [
-        ("POST /key/read-only", 200),
-        ("DELETE /key/read-only", 200),
-        ("POST /key/rotate", 401),
-        ("DELETE /key", 401),
-    ],
-)
-def test_it_ends_with_a_request_and_with_each_end_of_its_key(
-    app, key, reader, call, after
-):
-    assert app("GET", "/checks", key=reader).status == 200
-    assert app(*call.split(), key=key).status in (200, 201, 204)
-    assert app("GET", "/checks", key=reader).status == 401
-    assert app("GET", "/checks", key=key).status == after
