@@ -181,7 +181,9 @@ class Service:
             self.health,
             self._metrics,
             CheckMetricsRoutes(checks, self.keys),
-            PageRoutes(self._base_url, config.accent),
+            PageRoutes(
+                self._base_url, config.accent, config.registration_open
+            ),
         )
         return [route for part in parts for route in part.routes()]
 

@@ -53,13 +53,24 @@ PAGE_HEADERS = {
 _ACCENT = (
     '<p class="hint">This server draws in <code id="accent">{}</code>.</p>'
 )
+_REGISTER = '<form id="register"'
 
 
 class PageRoutes:
-    """Answers each file from memory, after reading it once. The builder shows the cards' accent."""
+    """Answers each file from memory, after reading it once.
 
-    def __init__(self, base_url: str, accent: str | None = None) -> None:
-        self._accent = accent
+    The builder shows the cards' accent, and the dashboard offers keys if registration `is_open`.
+    """
+
+    def __init__(
+        self, base_url: str, accent: str | None = None, is_open: bool = True
+    ) -> None:
+        self._changes: list[tuple[str, str]] = []
+        if accent:
+            shown = _ACCENT.format(accent)
+            self._changes.append(("<!-- accent -->", shown))
+        if not is_open:
+            self._changes.append((_REGISTER, f"{_REGISTER} hidden"))
         url = json.dumps(base_url).encode()
         described = read_bytes("openapi.json").replace(
             b'"http://127.0.0.1:8080"', url, 1
@@ -91,9 +102,8 @@ class PageRoutes:
         ]
 
     def page(self, name: str, request: Request) -> Response:
-        return _unless_known(
-            request, _file(f"pages/{name}/{name}.html", self._accent)
-        )
+        page = _file(f"pages/{name}/{name}.html", *self._changes)
+        return _unless_known(request, page)
 
     def file(self, request: Request) -> Response:
         """A script, style, picture or font, or a file that the documentation links."""
@@ -125,16 +135,14 @@ def _doc(base_url: str, name: str) -> Response:
 
 
 @cache
-def _file(path: str, accent: str | None = None) -> Response:
-    """A file of the package. Raises `NotFound`, which is not cached."""
+def _file(path: str, *changes: tuple[str, str]) -> Response:
+    """A file of the package, with changed texts. Raises `NotFound`, which is not cached."""
     try:
         body = read_bytes(path)
     except OSError:
         raise NotFound from None
-    if accent:
-        body = body.replace(
-            b"<!-- accent -->", _ACCENT.format(accent).encode()
-        )
+    for old, new in changes:
+        body = body.replace(old.encode(), new.encode())
     return _page(body, TYPES.get(path.rpartition(".")[2], TEXT))
 
 

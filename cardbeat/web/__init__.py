@@ -6,6 +6,6 @@ jobs, logging and the operating system, and nothing else of the package.
 
 Begin with the theory of operation at the top of `loop`. Then follow a request: `server` accepts the
 client, `connection` receives and sends, `reader` cuts requests out of the bytes, `router` finds the
-handler, and `message` has the `Request` that a handler gets and the `Response` that it returns, and
-reads queries. `clients` finds the client behind a proxy.
+handler, and `message` has the `Request` that a handler gets and the `Response` that it returns. It
+also reads queries, finds the client behind a proxy, and writes the lines of the access log.
 """

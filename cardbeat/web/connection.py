@@ -25,8 +25,6 @@ RECEIVE_BYTES = 16 * 1024
 COPIED_BYTES = 16 * 1024
 """A smaller body is copied behind its head, which is faster than to pass both to the kernel."""
 NOTHING: Final = memoryview(b"")
-_DATE: Final = "%a, %d %b %Y %H:%M:%S GMT"
-"""No part of this program sets a locale, so the names are English."""
 
 # The states of a connection: what it waits for. No `Enum`, whose members are slow to get in
 # Python 3.11.
@@ -368,7 +366,8 @@ class ClientConnection:
 @lru_cache(64)
 def _start_lines(status: int, second: int, keep_alive: bool) -> bytes:
     """The lines with which all answers of a status begin, up to the value of `X-Request-Id`."""
-    date = time.strftime(_DATE, time.gmtime(second))
+    # No part of this program sets a locale, so the names are English.
+    date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(second))
     then = "keep-alive" if keep_alive else "close"
     line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
     lines = f"{line}\r\nDate: {date}\r\nConnection: {then}\r\nX-Request-Id: "

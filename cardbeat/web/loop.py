@@ -26,15 +26,13 @@ import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from cardbeat.clock import Clock
+from cardbeat.jobs import Job
 
 READ: Final = selectors.EVENT_READ
 WRITE: Final = selectors.EVENT_WRITE
-
-Call = Callable[[], object]
 
 
 class Loop:
@@ -49,7 +47,7 @@ class Loop:
         self.elapsed = elapsed
         self._selector = selectors.DefaultSelector()
         # Any thread appends, the loop's thread pops; both are atomic.
-        self._calls: deque[Call] = deque()
+        self._calls: deque[Job] = deque()
         # Any thread sets it, the loop's thread unsets it.
         self._is_woken = False
         self._wakes, self.waker = socket.socketpair()
@@ -58,7 +56,7 @@ class Loop:
         self.now = elapsed()
 
     def watch(
-        self, watched: socket.socket, before: int, events: int, call: Call
+        self, watched: socket.socket, before: int, events: int, call: Job
     ) -> None:
         """Call `call` whenever the socket is ready for `events`, 0 for none.
 
@@ -71,14 +69,14 @@ class Loop:
         else:
             self._selector.unregister(watched)
 
-    def call_next(self, call: Call) -> None:
+    def call_next(self, call: Job) -> None:
         """Call `call` after the sockets of this iteration; from such a call, of the next one.
 
         For the loop's thread alone.
         """
         self._calls.append(call)
 
-    def call_soon(self, call: Call) -> None:
+    def call_soon(self, call: Job) -> None:
         """Call `call` in the loop's thread. Safe in any thread."""
         self._calls.append(call)
         self.wake()

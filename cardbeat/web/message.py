@@ -23,8 +23,6 @@ _LONGEST_NAME = 64
 MOST_LISTED = 32
 """Members of a header that are read: a list of thousands of commas takes a millisecond."""
 
-_NO_LENGTH = (204, 304)
-"""Answers without a body, whose length would be taken for another answer's (RFC 9110, 8.6)."""
 _MOST_BRACKETS = 500
 """In a body, more than any endpoint needs: the parser of JSON needs stack for each open one."""
 _MOST_PROXIES = 16
@@ -122,7 +120,7 @@ class Response:
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    lines: bytes = field(default=b"", compare=False, repr=False)
+    lines: bytes = field(default=b"", compare=False)
 
     @classmethod
     def json(
@@ -149,7 +147,8 @@ def header_lines(response: Response) -> bytes:
     Raises `ValueError` for a header that would break out of its line.
     """
     length = None
-    if response.status not in _NO_LENGTH:
+    # These have no body, and a length would be taken for another answer's (RFC 9110, 8.6).
+    if response.status not in (204, 304):
         length = len(response.body)
     return _lines(tuple(response.headers.items()), length)
 

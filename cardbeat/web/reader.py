@@ -273,7 +273,7 @@ def _read_fields(
     return (
         headers,
         _length_of(headers, minor),
-        _keeps_alive(headers.get("connection"), minor),
+        _keeps_alive(headers.get("connection", ""), minor),
     )
 
 
@@ -297,12 +297,9 @@ def _length_of(headers: Mapping[str, str], minor: str) -> int | None:
     return int(length.lstrip("0")[:19] or "0")
 
 
-def _keeps_alive(connection: str | None, minor: str) -> bool:
-    if connection is None:
-        return minor == "1"
-    options = {
-        option.strip() for option in connection.lower().split(",", MOST_LISTED)
-    }
+def _keeps_alive(connection: str, minor: str) -> bool:
+    listed = connection.lower().split(",", MOST_LISTED)
+    options = {option.strip() for option in listed}
     return "close" not in options and ("keep-alive" in options or minor == "1")
 
 

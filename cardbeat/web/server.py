@@ -311,18 +311,19 @@ class HttpServer(ThreadingHTTPServer):
                 len(self.connections) >= self._max_connections
                 and not self.waiting
             ):
-                return self._set_accepting(False)
+                self._set_accepting(False)
+                return
             try:
                 client, address = self.get_request()
             except ConnectionAbortedError:
                 continue
             except BlockingIOError:
-                return None
+                return
             except OSError:
                 # There are no more descriptors, for example.
-                return self._set_accepting(False)
+                self._set_accepting(False)
+                return
             self._welcome(client, address[0])
-        return None
 
     def _welcome(self, client: socket.socket, host: str) -> None:
         """Serve this client from now on, or close it if its network has too many at work."""
@@ -352,7 +353,11 @@ class HttpServer(ThreadingHTTPServer):
         again where a connection is refused, but not where it is closed without an answer.
         """
         self.is_stopping = True
-        self._stop_listening()
+        # The kernel resets connections that were not accepted.
+        self._set_accepting(False)
+        for _ in range(1 + BACKLOG // ACCEPT_AT_ONCE):
+            self._accept()
+        self.socket.close()
         ask_by = self.loop.now + self.limits.unasked_seconds
         # Read the requests that have come already.
         self.loop.run_once(0)
@@ -362,13 +367,3 @@ class HttpServer(ThreadingHTTPServer):
             if self.loop.now >= ask_by:
                 self._close_all({NEW, HEAD})
             self.service_actions()
-
-    def _stop_listening(self) -> None:
-        """Close the listening socket, after accepting the clients in its queue.
-
-        The kernel resets connections that were not accepted.
-        """
-        self._set_accepting(False)
-        for _ in range(1 + BACKLOG // ACCEPT_AT_ONCE):
-            self._accept()
-        self.socket.close()

@@ -21,9 +21,9 @@ AS_HTML = re.compile(
 )
 
 
-def site(base_url="https://cards.example", accent=None):
+def site(base_url="https://cards.example", accent=None, is_open=True):
     """Answers the paths of a server with this URL and accent."""
-    router = Router(PageRoutes(base_url, accent).routes())
+    router = Router(PageRoutes(base_url, accent, is_open).routes())
 
     def get(path, method="GET", **headers):
         return answer_of(router, Request(method, path, path, headers=headers))
@@ -93,6 +93,12 @@ def test_the_builder_names_the_accent_of_the_cards():
     )
     assert b"This server draws" not in usual.body
     assert own.headers["ETag"] != usual.headers["ETag"]
+
+
+def test_the_dashboard_offers_no_key_while_registration_is_closed():
+    hidden = b'<form id="register" hidden'
+    assert hidden in site(is_open=False)("/dashboard").body
+    assert hidden not in get("/dashboard").body
 
 
 FILES = (
