@@ -29,7 +29,6 @@ from cardbeat.host.system import UNSHAPED, rights_of_strangers
 OK: Final = "ok"
 WARNING: Final = "warning"
 PROBLEM: Final = "problem"
-JUDGED: Final = (WARNING, PROBLEM)
 LOW_DISK_BYTES: Final = 512 * 1024 * 1024
 SAMPLE_TEXT: Final = "Aa Ωω Яя عربي עברית हिन्दी ไทย 日本語 한국어 € → 😀"
 
@@ -94,11 +93,8 @@ def _database(config: Config) -> Iterator[Finding]:
     path = config.data / FILE_NAME
     if config.database is not None:
         with open_to_look(config.database) as connection:
-            yield OK, "database", schema.description(connection)
-            for is_problem, sentence in schema.weaknesses(connection):
-                yield JUDGED[is_problem], "database", sentence
-            for is_problem, sentence in schema.clock_doubts(connection):
-                yield JUDGED[is_problem], "clock", sentence
+            for level, sentence in schema.findings(connection):
+                yield level, "database", sentence
     elif os.path.lexists(path):
         with looking(path):
             require_sound(path)

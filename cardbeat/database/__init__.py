@@ -2,7 +2,7 @@
 
 Begin with `database`: one class, and one thread that commits the writes of many callers together.
 `open_database` opens it. `sqlite` and `postgresql` subclass it. `schema` knows the versions of the
-tables, whose SQL is in the folders of the engines; `monitor` keeps single numbers.
+tables, whose SQL is in the folders of the engines, and the single numbers that a restart keeps.
 
 This folder imports only from the layers below it, such as `errors`, `jobs` and `host`. The driver
 of PostgreSQL is imported only for a database that has a URL.
@@ -10,7 +10,7 @@ of PostgreSQL is imported only for a database that has a URL.
 
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from cardbeat.database.database import Database, Lease, Row, Transaction
@@ -67,14 +67,13 @@ def open_to_look(url: str) -> Iterator[Transaction]:
 def require_driver() -> None:
     """Raise `StartupError` without the driver of PostgreSQL, and for one that is too old."""
     oldest = ".".join(map(str, OLDEST_DRIVER))
-    try:
+    found = "no psycopg"
+    with suppress(ImportError):
         import psycopg  # noqa: PLC0415 - only for a database that has a URL
-    except ImportError:
-        found = "no psycopg"
-    else:
+
         found = f"psycopg {psycopg.__version__}"
-        if tuple(map(int, re.findall(r"\d+", found)[:3])) >= OLDEST_DRIVER:
-            return
+    if tuple(map(int, re.findall(r"\d+", found)[:3])) >= OLDEST_DRIVER:
+        return
     raise StartupError(
         f"PostgreSQL needs psycopg {oldest} or newer, and there is {found}; run:"
         f" pip install 'psycopg[binary]>={oldest}'"

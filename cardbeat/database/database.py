@@ -154,8 +154,7 @@ class Database(ABC):
         connection = self._idle.get()
         try:
             with self._errors("read"):
-                if connection is None or not self._is_usable(connection):
-                    connection = self._connect_reader()
+                connection = self._reader(connection)
                 yield connection
         finally:
             self._idle.put(connection)
@@ -255,10 +254,8 @@ class Database(ABC):
                     connection.close()
 
     @abstractmethod
-    def _connect_reader(self) -> Any: ...
-
-    def _is_usable(self, connection: Any) -> bool:
-        return True
+    def _reader(self, connection: Any) -> Any:
+        """A connection that can't write: this one if there is one and it can be used."""
 
     @contextlib.contextmanager
     def _errors(self, deed: str) -> Iterator[None]:

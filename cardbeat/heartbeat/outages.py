@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cardbeat.clock import Clock, time_or_none, utc_text
-from cardbeat.database import Database, Row, Transaction, monitor
+from cardbeat.database import Database, Row, Transaction
+from cardbeat.database.schema import numbers
 from cardbeat.errors import Invalid
 from cardbeat.heartbeat.alerts import message, recording
 from cardbeat.heartbeat.alerts.recording import marks
@@ -205,7 +206,7 @@ def _kept_since(
     row = connection.execute(
         sql, (value, KEPT_OUTAGES, KEPT_OUTAGES)
     ).fetchone()
-    upgraded_at = monitor.values(connection).get(KEPT_SINCE, 0)
+    upgraded_at = numbers(connection).get(KEPT_SINCE, 0)
     return utc_text(
         max(
             created_at, upgraded_at, row[0] or 0, now - KEPT_DAYS * DAY_SECONDS

@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable
 
 from cardbeat.clock import Clock
-from cardbeat.database import Database, Lease, Transaction, monitor
+from cardbeat.database import Database, Lease, Transaction
+from cardbeat.database.schema import numbers, set_numbers
 from cardbeat.errors import LeaseLost
 from cardbeat.heartbeat import outages
 from cardbeat.heartbeat.alerts import message, recording
@@ -142,7 +143,7 @@ class Sweep(BackgroundThread):
             contextlib.suppress(Exception),
             self._database.read() as connection,
         ):
-            seen = monitor.values(connection).get(LAST_SWEEP)
+            seen = numbers(connection).get(LAST_SWEEP)
             if seen != self._seen:
                 self._seen = seen
                 self._ended_at = self._monotonic()
@@ -182,15 +183,15 @@ class Sweep(BackgroundThread):
         if self._fence is not None:
             self._fence.confirm(transaction)
         now = int(self._clock())
-        noted = monitor.values(transaction)
+        noted = numbers(transaction)
         if GAP in noted:
             self._move(transaction, noted)
             return [], False
         gap = now - noted.get(LAST_SWEEP, now)
         if 0 <= gap <= self._outage_seconds:
-            monitor.note(transaction, **{LAST_SWEEP: now})
+            set_numbers(transaction, **{LAST_SWEEP: now})
             return self._mark(transaction, now)
-        monitor.note(transaction, **{GAP: gap, UNTIL: now, AFTER: 0})
+        set_numbers(transaction, **{GAP: gap, UNTIL: now, AFTER: 0})
         if gap < 0:
             _set_alerts_back(transaction, gap, now)
         log.warning(
@@ -230,10 +231,10 @@ class Sweep(BackgroundThread):
             transaction.execute(
                 "DELETE FROM monitor WHERE name IN (?, ?, ?)", names
             )
-            monitor.note(transaction, **{LAST_SWEEP: noted[UNTIL]})
+            set_numbers(transaction, **{LAST_SWEEP: noted[UNTIL]})
             return
         values["last"] = found[0]
-        monitor.note(transaction, **{AFTER: found[0]})
+        set_numbers(transaction, **{AFTER: found[0]})
         self._database.lock(
             transaction, batch, (noted[AFTER], self._moved_at_once)
         )

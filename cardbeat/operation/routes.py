@@ -21,7 +21,8 @@ from cardbeat import __version__
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.clock import Clock
-from cardbeat.database import Database, Transaction, monitor
+from cardbeat.database import Database, Transaction
+from cardbeat.database.schema import set_numbers
 from cardbeat.errors import MaybeDone, Refusal, Unavailable
 from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.delivery import Delivery
@@ -93,7 +94,7 @@ class HealthRoutes:
             raise Unavailable("sweep_stalled")
 
     def _note(self, transaction: Transaction) -> None:
-        monitor.note(transaction, last_health_check_at=int(self._clock()))
+        set_numbers(transaction, last_health_check_at=int(self._clock()))
 
 
 class Samples:

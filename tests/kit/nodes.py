@@ -1,8 +1,13 @@
 """Several machines with one database: each has a monotonic clock of its own, and asks for the lease on a row."""
 
+import contextlib
+import threading
+
+import pytest
+
 from cardbeat.database.postgresql.lease import RowLease
 from tests.kit.heart import Heart
-from tests.kit.support import FakeClock
+from tests.kit.support import FakeClock, begun
 
 HOURS_APART = 85_000
 """By how many seconds the monotonic clocks of two machines differ."""
@@ -42,3 +47,41 @@ class Nodes:
 def flush(heart):
     """Wait until what was to be written is."""
     heart.database.write(lambda _: None)
+
+
+@contextlib.contextmanager
+def held_at_commit(node, deed):
+    """Begin a deed of a node, whose first transaction is committed at the end of the block."""
+    made, release = threading.Event(), threading.Event()
+
+    def holding(method):
+        def call(work, *rest, **options):
+            def held(*given):
+                result = work(*given)
+                made.set()
+                release.wait(20)
+                return result
+
+            return method(held, *rest, **options)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("write", "write_ping"):
+            patch.setattr(
+                node.database, name, holding(getattr(node.database, name))
+            )
+        done = begun(deed)
+        assert made.wait(20)
+    try:
+        yield
+    finally:
+        release.set()
+    done.result(20)
+
+
+def waits_for_a_lock(node):
+    with node.database.read() as connection:
+        return connection.execute(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        ).fetchone()[0]

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from cardbeat.database import open_database
 from cardbeat.database.sqlite.file import FILE_NAME
+from tests.kit.proxy import Proxy
 from tests.kit.support import free_port, wait_until
 from tests.kit.systems import IS_ROOT
 
@@ -216,6 +218,11 @@ class Cluster(Postgres):
         name = name or f"test_{next(self._schemas)}"
         self.execute(f"CREATE SCHEMA {name}")
         return self.url(options=f"-csearch_path%3D{name}")
+
+    def behind(self, proxy: Proxy, url: str) -> str:
+        """A URL that leads to the same database through a proxy."""
+        there = url.replace(f"@:{self.port}", f"@127.0.0.1:{proxy.port}")
+        return re.sub("host=[^&]*&", "", there)
 
     def emptied(self, folder):
         """The URL of a database of the newest schema, without rows. To make one for each test would take long."""

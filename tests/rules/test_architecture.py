@@ -36,7 +36,6 @@ LAYERS = {
         {"sqlite"},
         {"postgresql"},
         {"__init__"},
-        {"monitor"},
     ],
     "cards": [
         {"__init__", "request", "seal"},

@@ -2,7 +2,7 @@ import json
 import sqlite3
 from contextlib import closing
 
-from cardbeat.database import monitor
+from cardbeat.database.schema import numbers
 from cardbeat.operation.routes import HealthRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
@@ -25,7 +25,7 @@ def test_health_turns_503_while_the_sweep_stalls_and_back(database, clock):
     clock.advance(60)
     assert answer_of(router, ASKED).status == 200
     with database.read() as connection:
-        assert monitor.values(connection)["last_health_check_at"] == clock.now
+        assert numbers(connection)["last_health_check_at"] == clock.now
 
 
 def test_a_database_damaged_while_it_is_served_is_told_as_503(app):

@@ -1,7 +1,7 @@
 """`GET /checks/{id}/outages` and `GET /checks/outages`: when checks were overdue, and why."""
 
 from cardbeat.clock import utc_text
-from cardbeat.database import monitor
+from cardbeat.database.schema import set_numbers
 from cardbeat.heartbeat.outages import DAY_SECONDS as DAY
 from cardbeat.heartbeat.tidy import Tidy
 from tests.kit.postgresql import BOTH_ENGINES, SQLITE
@@ -153,7 +153,7 @@ def test_of_a_check_the_newest_1000_are_kept(app, key, check):
 def test_before_the_upgrade_none_were_kept(app, key, check):
     upgraded = int(app.clock.now) + 100
     app.service.database.write(
-        lambda it: monitor.note(it, outages_kept_since=upgraded)
+        lambda it: set_numbers(it, outages_kept_since=upgraded)
     )
     for path in ("/checks/outages", f"/checks/{check['id']}/outages"):
         assert app.json("GET", path, key=key)["kept_since"] == utc_text(

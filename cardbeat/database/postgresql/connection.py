@@ -35,11 +35,6 @@ _DEFAULTS = {
     "connect_timeout": "5",
     # Of several hosts, the one that takes writes.
     "target_session_attrs": "read-write",
-    # A host that is silent is noticed within 15 s instead of hours.
-    "keepalives_idle": "5",
-    "keepalives_interval": "3",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "15000",
 }
 """Parameters that a URL may set otherwise."""
 _SESSION = (
@@ -68,6 +63,11 @@ _BEGIN = (
     " WHERE current_setting('synchronous_commit') <> 'remote_apply';"
     " SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8), pg_backend_pid()"
 )
+_WORKS = (
+    # A process of another server may have the same number, so others' are left out.
+    "SELECT 1 FROM pg_stat_activity WHERE pid = ? AND state = 'active'"
+    " AND usename = current_user AND backend_type = 'client backend'"
+)
 _VALUE = re.compile(r"\?|(?<!:):([a-z_]+)")
 """The place of a value."""
 
@@ -76,30 +76,27 @@ UNDONE = {"40001", "40P01", "23503", "25006", "0A000", "25P03", "25P04"}
 """The transaction may succeed if it is made again: serialization failure, deadlock, a foreign key
 to a row that was just deleted, a server that takes no writes (two codes) and a session that the
 server ended because its transaction took too long (two codes)."""
-TROUBLE = (UNDONE | {"42501", "42P01", "55P03"}) - {"23503"}
-"""Also a right or a table that the role has no more, and a row that stays locked for too long."""
-TROUBLE_CLASSES = {"08", "40", "53", "57", "58", "F0", "XX"}
-"""The connection, a transaction undone because of others, lack of room, a server that stops or
-cancels a statement, its disk, its defects."""
-LockNotAvailable = psycopg.errors.LockNotAvailable
+MISTAKES = ("21", "22", "23", "42")
+"""Classes of errors of a statement itself."""
+LOST = ("42501", "42P01")
+"""A right or a table that the role has no more."""
 
 
-class Overdue(psycopg.OperationalError):
-    """The server did not answer in time."""
+class Unreachable(psycopg.OperationalError):
+    """The server does not answer, or did not a moment ago: to try again would keep all waiting."""
+
+    sqlstate = "58000"
 
 
 class Unconfirmed(psycopg.OperationalError):
     """COMMIT was sent, and it is unknown whether it was done."""
 
-
-class Unreachable(psycopg.OperationalError):
-    """There is no connection, and to try again at once would keep all callers waiting."""
+    sqlstate = "40003"
 
 
 class NamedRow(tuple[Any, ...]):
     """One row. Each set of columns has a subclass with their `names`."""
 
-    __slots__ = ()
     names: tuple[str, ...] = ()
 
     def __getitem__(self, column: Any) -> Any:
@@ -113,7 +110,7 @@ class NamedRow(tuple[Any, ...]):
 
 @lru_cache(maxsize=256)
 def _kind_of_row(*names: str) -> type[NamedRow]:
-    return type("NamedRow", (NamedRow,), {"__slots__": (), "names": names})
+    return type("Row", (NamedRow,), {"names": names})
 
 
 def _row_factory(cursor: psycopg.Cursor[Any]) -> type[NamedRow]:
@@ -133,8 +130,8 @@ def in_its_own_sql(sql: str) -> tuple[str, list[str]]:
         name = found[1] or ""
         if not name or name not in names:
             names.append(name)
-            return f"${len(names)}"
-        return f"${names.index(name) + 1}"
+        number = len(names) - names[::-1].index(name)
+        return f"${number}"
 
     return _VALUE.sub(put, sql), names
 
@@ -184,18 +181,17 @@ class Connection(psycopg.Connection[NamedRow]):
     def commit(self, seconds: float = COMMIT_SECONDS) -> None:
         """Commit the transaction. Raises `Unconfirmed` unless the server confirms it in time.
 
-        Without an answer the connection `is_waiting`. Do not close it then: without its client, or
-        if the COMMIT is cancelled, the server keeps what no standby has.
+        Without an answer do not close the connection while its process `works`: without its client,
+        or if the COMMIT is cancelled, the server keeps what no standby has.
         """
         self._is_warned = False
-        before = self.limit_seconds
         self.limit_seconds = seconds
         try:
             done = self.execute("COMMIT").statusmessage
         except psycopg.Error as error:
             raise Unconfirmed(f"a commit was not confirmed: {error}") from None
         finally:
-            self.limit_seconds = before
+            self.limit_seconds = STATEMENT_SECONDS
         if self._is_warned or done != "COMMIT":
             raise Unconfirmed(
                 f"a commit was answered by {done}, with a warning or undone"
@@ -221,18 +217,13 @@ class Connection(psycopg.Connection[NamedRow]):
             self.roll_back()
             raise
         self.commit(commit_seconds)
-        self.limit_seconds = STATEMENT_SECONDS
 
-    def note(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+    def note(self, _message: object) -> None:
         """Note a message: a warning says that a COMMIT did not wait for the standby.
 
         An idle connection gets the server's last message, before its end, this way too.
         """
-        self._is_warned |= diagnostic.severity_nonlocalized in (
-            "WARNING",
-            "FATAL",
-            "PANIC",
-        )
+        self._is_warned = True
 
     def is_idle(self) -> bool:
         """Whether the next statement can be sent, without asking the server."""
@@ -248,42 +239,29 @@ class Connection(psycopg.Connection[NamedRow]):
             and not self._is_warned
         )
 
-    def is_waiting(self) -> bool:
-        """Whether a statement has no answer yet. An answer that has come is dropped."""
-        if (
-            self.closed
-            or self.pgconn.transaction_status != TransactionStatus.ACTIVE
-        ):
-            return False
-        try:
-            self.pgconn.consume_input()
-            while not self.pgconn.is_busy():
-                if self.pgconn.get_result() is None:
-                    return False
-        except psycopg.Error:
-            return False
-        return True
+    def works(self, process: int) -> bool:
+        """Whether a process of this server, which has had a transaction, runs a statement."""
+        return self.execute(_WORKS, (process,)).fetchone() is not None
 
 
 def is_trouble(error: BaseException) -> bool:
     """Whether the cause is the server or the network, not the statement."""
-    if not isinstance(error, psycopg.Error):
-        return False
-    code = error.sqlstate
-    if code is None:
-        return isinstance(error, psycopg.OperationalError)
-    return code in TROUBLE or code[:2] in TROUBLE_CLASSES
+    code = _code(error)
+    return bool(code) and (code in LOST or not code.startswith(MISTAKES))
 
 
 def may_be_repeated(error: BaseException) -> bool:
     """Whether the transaction was certainly undone, and may succeed if it is made again."""
-    if isinstance(error, Overdue | Unconfirmed | Unreachable):
-        return False
-    if not isinstance(error, psycopg.OperationalError):
-        return isinstance(error, psycopg.Error) and error.sqlstate in UNDONE
-    # The connection has ended. The driver's own errors have no code.
-    code = error.sqlstate or "08"
-    return code in UNDONE or code[:2] in ("08", "57")
+    code = _code(error)
+    return code in UNDONE or code.startswith(("08", "57"))
+
+
+def _code(error: BaseException) -> str:
+    """The SQLSTATE of an error. The driver's own have none: the connection has ended, 08000."""
+    code = getattr(error, "sqlstate", None)
+    if code is None and isinstance(error, psycopg.OperationalError):
+        return "08000"
+    return code or ""
 
 
 @contextlib.contextmanager
@@ -297,33 +275,10 @@ def start_up_errors() -> Iterator[None]:
         ) from None
 
 
-def parameters_of(url: str) -> dict[str, Any]:
-    """Name -> value. Raises `psycopg.ProgrammingError`, whose text shows no part of the URL."""
-    try:
-        return conninfo_to_dict(url)
-    except (psycopg.Error, ValueError):
-        raise psycopg.ProgrammingError(
-            "its URL can't be read; it must be such as"
-            " postgresql://user:password@host:5432/name?parameter=value"
-        ) from None
-
-
-def safely_told(
-    error: Exception, parameters: dict[str, Any]
-) -> psycopg.OperationalError:
-    """An error of connecting, without the passwords in the parameters of a URL."""
-    text = str(error)
-    for name, value in parameters.items():
-        if value and "password" in name:
-            text = text.replace(value, "***")
-    return psycopg.OperationalError(text)
-
-
 def connect(url: str, *, only_reads: bool = False) -> Connection:
     """Connect to the server of a URL. Raises `psycopg.Error`, whose text holds no password."""
-    parameters = parameters_of(url)
-    options: Any = _DEFAULTS | parameters
     try:
+        options: Any = _DEFAULTS | conninfo_to_dict(url)
         connection = Connection.connect(
             **options,
             autocommit=True,
@@ -332,9 +287,12 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
             row_factory=_row_factory,
             cursor_factory=psycopg.RawCursor,
         )
-    except (psycopg.Error, ValueError) as error:
-        # An impossible host name is a `UnicodeError`.
-        raise safely_told(error, parameters) from None
+    except (psycopg.ProgrammingError, ValueError):
+        # An impossible host name is a `UnicodeError`. The driver's text holds the URL.
+        raise psycopg.ProgrammingError(
+            "its URL can't be read; it must be such as"
+            " postgresql://user:password@host:5432/name?parameter=value"
+        ) from None
     try:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
@@ -357,13 +315,13 @@ def without_nul(value: Any) -> Any:
 def _limited(
     steps: Generator[Any, Any, T], ends_at: float
 ) -> Generator[Any, Any, T]:
-    """The driver's own steps while it waits. Raises `Overdue` after this monotonic time."""
+    """The driver's own steps while it waits. Raises `Unreachable` after this monotonic time."""
     try:
         wanted = next(steps)
         while True:
             ready = yield wanted
             if not ready and time.monotonic() >= ends_at:
-                raise Overdue("the server does not answer")
+                raise Unreachable("the server does not answer")
             wanted = steps.send(ready)
     except StopIteration as end:
         result: T = end.value

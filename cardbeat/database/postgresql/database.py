@@ -7,7 +7,6 @@ Servers lock rows of `checks` in the same order. Two writes in one transaction c
 the opposite order to another server's, so each transaction is one call.
 """
 
-import contextlib
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from cardbeat.database.database import Database, Write, by_work, make_together
 from cardbeat.database.postgresql.connection import (
     COMMIT_SECONDS,
     Connection,
-    LockNotAvailable,
     Unconfirmed,
     Unreachable,
     connect,
@@ -41,11 +39,6 @@ CONNECT_SECONDS = 6.0
 """Longer than an attempt to reach it takes."""
 SLOW_SECONDS = 1.0
 """An answer that took longer does not tell the time."""
-_WORKS = "SELECT 1 FROM pg_stat_activity WHERE pid = ? AND coalesce(state, '') NOT LIKE 'idle%'"
-"""Whether a process of the server runs a statement. Its state is NULL if the role must not know.
-
-Another server may have a process of the same number: then the commit's connection must end first.
-"""
 
 
 class PostgresqlDatabase(Database):
@@ -70,16 +63,16 @@ class PostgresqlDatabase(Database):
         # Read and written by any thread; each value is replaced as a whole.
         self._away_until = 0.0
         self._ahead = 0.0
-        self._waiting: Connection | None = None
-        """The connection that waits for the answer to its COMMIT, which did not come in time."""
         self.fence: RowLease = RowLease(self)
-        with start_up_errors(), contextlib.ExitStack() as undo:
+        with start_up_errors():
             self._writer = connect(url)
-            undo.callback(self._writer.close)
-            bring_up_to_date(self._writer)
-            self._set_clock()
+            try:
+                bring_up_to_date(self._writer)
+                self._set_clock()
+            except BaseException:
+                self._writer.close()
+                raise
             self._writer.roll_back()
-            undo.pop_all()
         super().__init__(Reserve(folder))
 
     def clock(self) -> float:
@@ -110,7 +103,7 @@ class PostgresqlDatabase(Database):
             except Exception as error:
                 # A row that stays locked concerns one write, as an error of the work does.
                 if is_trouble(error) and not isinstance(
-                    error, LockNotAvailable
+                    error, psycopg.errors.LockNotAvailable
                 ):
                     raise
                 if len(group) == 1:
@@ -132,8 +125,6 @@ class PostgresqlDatabase(Database):
                 make_together(self._writer, writes)
                 return self._writer.commit(self._commit_seconds)
             except Unconfirmed:
-                if self._writer.is_waiting():
-                    self._waiting = self._writer
                 raise
             except BaseException as error:
                 self._writer.roll_back()
@@ -147,30 +138,26 @@ class PostgresqlDatabase(Database):
         return None
 
     def _use_writer(self) -> None:
-        """Have a connection that is ready for a transaction. Raises `Unreachable`."""
-        if self._waiting is not None:
-            if self._waiting.is_waiting():
-                # All others would wait behind it.
-                self._writer = self._connect_elsewhere(self._waiting)
-            self._waiting.close()
-            self._waiting = None
-        if not self._writer.is_idle():
-            self._writer.close()
-            self._writer = self._connect()
+        """Have a connection that is ready for a transaction. Raises `Unreachable`.
 
-    def _connect_elsewhere(self, waiting: Connection) -> Connection:
-        """Connect to another server, in case the one that does not answer hangs and was replaced.
-
-        Or to the same one if it is done with that commit: a proxy can lose an answer.
+        The server may still work on the last one, such as a COMMIT that waits for a standby: others
+        would come to wait behind it. Unless that server hangs and another one took its place.
         """
+        if self._writer.is_idle():
+            return
         connection = self._connect()
-        if connection.execute(_WORKS, (waiting.process,)).fetchone() is None:
-            return connection
-        connection.close()
-        self._away_until = time.monotonic() + AWAY_SECONDS
-        raise Unreachable("a commit waits for a standby")
+        if connection.works(self._writer.process):
+            connection.close()
+            self._away_until = time.monotonic() + AWAY_SECONDS
+            raise Unreachable("the last transaction has not ended")
+        self._writer.close()
+        self._writer = connection
 
-    def _connect_reader(self) -> Connection:
+    def _reader(self, connection: Connection | None) -> Connection:
+        if connection is not None:
+            if connection.is_idle():
+                return connection
+            connection.close()
         return self._connect(only_reads=True)
 
     def _connect(self, *, only_reads: bool = False) -> Connection:
@@ -190,16 +177,8 @@ class PostgresqlDatabase(Database):
         self._away_until = 0.0
         return connection
 
-    def _is_usable(self, connection: Connection) -> bool:
-        if connection.is_idle():
-            return True
-        connection.close()
-        return False
-
     def _close_writer(self) -> None:
         self._writer.close()
-        if self._waiting is not None:
-            self._waiting.close()
 
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, Unconfirmed):

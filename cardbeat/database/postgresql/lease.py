@@ -22,17 +22,14 @@ TERM_SECONDS = 10.0
 HELD_SECONDS = 0.8 * TERM_SECONDS
 RENEWAL_SECONDS = 0.2 * TERM_SECONDS
 
-_IS_FREE = "leases.holder = :holder OR leases.until < :now"
-_TAKE = (
-    "INSERT INTO leases (name, holder, until) VALUES ('monitor', :holder, :until)"
-    " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until"
-    f" WHERE {_IS_FREE} RETURNING holder"
-)
-_LOOK = f"SELECT 1 FROM leases WHERE name = 'monitor' AND NOT ({_IS_FREE})"
-_CONFIRM = (
-    "UPDATE leases SET until = until WHERE name = 'monitor' AND holder = ?"
-)
-_RELEASE = "UPDATE leases SET until = 0 WHERE name = 'monitor' AND holder = ?"
+_TAKE = """
+    INSERT INTO leases (name, holder, until) VALUES ('monitor', :holder, :until)
+    ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+    WHERE leases.holder = :holder OR leases.until < :now RETURNING holder
+"""
+_LOOK = "SELECT 1 FROM leases WHERE holder <> :holder AND until >= :now"
+_CONFIRM = "UPDATE leases SET until = until WHERE holder = ?"
+_RELEASE = "UPDATE leases SET until = 0 WHERE holder = ?"
 
 
 class RowLease:

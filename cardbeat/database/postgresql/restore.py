@@ -14,15 +14,12 @@ from cardbeat.database.postgresql.connection import (
 from cardbeat.database.postgresql.schema import bring_up_to_date, is_served
 from cardbeat.database.schema import TABLES
 from cardbeat.database.sqlite.copies import (
-    copy_rows,
+    columns_of,
+    copy_to_restore,
     described,
-    nothing_restored,
-    require_sound,
 )
 from cardbeat.database.sqlite.file import opened
 from cardbeat.errors import StartupError
-from cardbeat.host.ownership import make_folder
-from cardbeat.host.staging import staging_folder
 
 COMMIT_SECONDS = 600.0
 """Longest COMMIT of all rows. It waits for a synchronous standby to have them too."""
@@ -40,19 +37,15 @@ def restore(url: str, folder: Path, source: Path) -> dict[str, Any]:
     with (
         start_up_errors(),
         contextlib.closing(connect(url)) as connection,
-        nothing_restored(folder),
+        copy_to_restore(source, folder) as copy,
+        opened(copy) as rows,
     ):
-        require_sound(source)
-        make_folder(folder)
-        with staging_folder(folder) as beside:
-            copy_rows(source, beside / "copy")
-            bring_up_to_date(connection)
-            with opened(beside / "copy") as rows:
-                _bring_in(connection, rows)
-                info = connection.info
-                return described(
-                    f"postgresql://{info.host}:{info.port}/{info.dbname}", rows
-                )
+        bring_up_to_date(connection)
+        _bring_in(connection, rows)
+        info = connection.info
+        return described(
+            f"postgresql://{info.host}:{info.port}/{info.dbname}", rows
+        )
 
 
 def _bring_in(connection: Connection, rows: sqlite3.Connection) -> None:
@@ -81,10 +74,7 @@ def _copy_in(
     rows: sqlite3.Connection,
     table: str,
 ) -> None:
-    # SQLite does not name the columns that are computed from others.
-    columns = [
-        row["name"] for row in rows.execute(f"PRAGMA table_info({table})")
-    ]
+    columns = columns_of(rows, table)
     names = ", ".join(columns)
     with (
         connection.cursor() as cursor,

@@ -1,8 +1,4 @@
-"""The tables in PostgreSQL, and what an operator should know of a database there.
-
-A finding is a pair: whether it is a problem, which breaks a promise of this program, or else a
-warning; and a sentence that says what was found and, after "; ", what to do.
-"""
+"""The tables in PostgreSQL, and what an operator should know of a database there."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,15 +18,6 @@ LOCK = 0x43424541
 """The key of an advisory lock, which the transaction holds that makes the tables."""
 
 
-def description(connection: Transaction) -> str:
-    """Of the tables. Raises `StartupError` as `version`."""
-    schema = version(connection)
-    tables = (
-        f"schema {schema}" if schema else "no tables yet, serving makes them"
-    )
-    return f"PostgreSQL is reached, {tables}"
-
-
 def version(connection: Transaction) -> int:
     """The version of the tables, 0 without any. Raises `StartupError` for one of no use."""
     (table,) = connection.execute(
@@ -38,12 +25,10 @@ def version(connection: Transaction) -> int:
     ).fetchone()
     if table is None:
         return 0
-    (found,) = connection.execute(
-        "SELECT max(version) FROM cardbeat_schema"
-    ).fetchone()
-    if found is None:
-        return 0
-    require_known(found, "the database")
+    newest = "SELECT coalesce(max(version), 0) FROM cardbeat_schema"
+    (found,) = connection.execute(newest).fetchone()
+    if found:
+        require_known(found, "the database")
     return int(found)
 
 
@@ -61,37 +46,34 @@ def is_served(connection: Transaction) -> bool:
     return connection.execute(held).fetchone() is not None
 
 
-def weaknesses(connection: Transaction) -> Iterator[tuple[bool, str]]:
-    """The settings by which the server could lose what it has confirmed."""
-    sql = "SELECT name, setting FROM pg_settings WHERE name LIKE '%sync%'"
-    settings = dict(connection.execute(sql).fetchall())
-    (standbys,) = connection.execute(
-        "SELECT count(*) FROM pg_stat_replication"
+def findings(connection: Transaction) -> Iterator[tuple[str, str]]:
+    """What `doctor` says of the server: the level and the sentence of each finding.
+
+    A problem breaks a promise of this program. Raises `StartupError` as `version`.
+    """
+    schema = version(connection)
+    tables = (
+        f"schema {schema}" if schema else "no tables yet, serving makes them"
+    )
+    yield "ok", f"PostgreSQL is reached, {tables}"
+    fsync, names, standbys, now = connection.execute(
+        "SELECT current_setting('fsync'), current_setting('synchronous_standby_names'),"
+        " (SELECT count(*) FROM pg_stat_replication),"
+        " CAST(extract(epoch FROM clock_timestamp()) AS float8)"
     ).fetchone()
-    if settings["fsync"] == "off":
-        yield (
-            True,
-            "fsync is off, so a power cut can lose answered pings; set fsync = on",
-        )
-    if not settings["synchronous_standby_names"]:
+    if fsync == "off":
+        found = "fsync is off, so a power cut can lose answered pings"
+        yield "problem", f"{found}; set fsync = on"
+    if not names:
         found = "no commit waits for a standby, so a failover can lose answered pings"
-        yield False, f"{found}; name one in synchronous_standby_names"
+        yield "warning", f"{found}; name one in synchronous_standby_names"
     elif not standbys:
         found = "no standby of synchronous_standby_names is connected, so nothing can be written"
-        yield True, f"{found}; start one"
-
-
-def clock_doubts(connection: Transaction) -> Iterator[tuple[bool, str]]:
-    """Whether the server's clock, which all nodes use, is behind a time that was stored."""
-    sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)"
-    (server,) = connection.execute(sql).fetchone()
-    latest = last_moment(connection) if version(connection) else 0
-    if server < latest - 60:
-        yield (
-            True,
-            f"the database server's says {utc_text(server)} UTC, which is before"
-            f" {utc_text(latest)}; set it, and keep it by NTP",
-        )
+        yield "problem", f"{found}; start one"
+    latest = last_moment(connection) if schema else 0
+    if now < latest - 60:
+        found = f"its clock says {utc_text(now)} UTC, which is before {utc_text(latest)}"
+        yield "problem", f"{found}; set it, and keep it by NTP"
 
 
 def bring_up_to_date(connection: Any) -> None:

@@ -27,13 +27,11 @@ from cardbeat.database.sqlite.file import (
     Damaged,
     address_of,
     connect,
-    damaged,
     locked,
     make_one_file,
     make_tables,
     opened,
     require_database,
-    require_no_link,
     require_ours,
     start_up_errors,
     version_of,
@@ -62,40 +60,26 @@ def make_database(path: Path, source: Path | None = None) -> None:
 def back_up(folder: Path, target: Path) -> None:
     """Copy the database of a data folder, in use or not, as of one moment, to a private file.
 
-    Raises `StartupError` if `restore` would refuse the copy, if it can't be made, and for a target
-    that belongs to the database or is no regular file. Then, and after a `KeyboardInterrupt`, the
+    Raises `StartupError` if `restore` would refuse the database, if it can't be copied, and for a
+    target that belongs to it or is no regular file. Then, and after a `KeyboardInterrupt`, the
     target stays as it was, and nothing is left beside it.
     """
     require_database(folder)
-    source = folder / FILE_NAME
     place = Path(os.path.realpath(target))
     is_own = (
         place.parent == Path(os.path.realpath(folder)) and place.name in FILES
     )
     if is_own or (place.exists() and not place.is_file()):
         raise StartupError(f"no backup replaces {target}; choose another file")
-    with start_up_errors(target):
-        with staging_folder(place.parent) as beside:
-            copy = beside / "copy"
-            copy.touch(0o600)
-            # SQLite can copy the tables with their rules only from a file that it may write.
-            with (
-                opened(source, "rw") as connection,
-                limited(connection, source),
-            ):
-                require_ours(connection, source)
-                connection.execute("VACUUM INTO ?", (str(copy),))
-            sync(copy)
-            require_sound(copy, "rw", name=source)
-            replace(copy, place)
-        sync(place.parent)
+    require_sound(folder / FILE_NAME)
+    make_database(place, folder / FILE_NAME)
 
 
 def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:
     """Make a copy of `source` the database of a data folder, and keep the old one.
 
-    1. Check the backup.
-    2. Hold the locks of servers and of commands that write, and copy the rows into a new file.
+    1. Check the backup, and copy its rows into a new file.
+    2. Hold the locks of servers and of commands that write.
     3. Bring the -wal of the old database into it.
     4. Give the old database a second name, with the time `now` in it.
     5. Move the new file into its place.
@@ -106,20 +90,15 @@ def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:
     database or the new one in the place.
     """
     place = folder / FILE_NAME
-    with nothing_restored(folder):
-        require_sound(source)
-    require_no_link(place)
-    prepare_folder(folder)
-    with nothing_restored(folder), contextlib.ExitStack() as held:
+    with (
+        copy_to_restore(source, folder) as copy,
+        contextlib.ExitStack() as held,
+    ):
         in_use = (
             f"the data folder {folder} is in use, so stop the server first"
         )
-        held.callback(os.close, locked(folder / SERVER_LOCK, 0, in_use))
-        held.callback(
-            os.close, locked(folder / WRITER_LOCK, BUSY_SECONDS, in_use)
-        )
-        copy = held.enter_context(staging_folder(folder)) / "copy"
-        copy_rows(source, copy)
+        for name, seconds in ((SERVER_LOCK, 0), (WRITER_LOCK, BUSY_SECONDS)):
+            held.callback(os.close, locked(folder / name, seconds, in_use))
         with opened(copy) as connection:
             restored = described(str(place), connection)
         # If the old one is damaged, its -wal is kept with it.
@@ -129,7 +108,7 @@ def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:
         kept = _keep(place, now)
         replace(copy, place)
         sync(folder)
-        return {**restored, "kept": kept and str(kept)}
+    return {**restored, "kept": kept and str(kept)}
 
 
 def described(database: str, connection: Transaction) -> dict[str, Any]:
@@ -146,11 +125,19 @@ def described(database: str, connection: Transaction) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def nothing_restored(folder: Path) -> Iterator[None]:
-    """Raise what is wrong with a file or the folder as `StartupError` that says what came of it."""
+def copy_to_restore(source: Path, folder: Path) -> Iterator[Path]:
+    """A copy of a sound backup, of the newest schema, in a staging folder of `folder`.
+
+    Raises `StartupError` that says that nothing was restored, also for what the block raises of
+    files, SQLite and the start.
+    """
     try:
         with start_up_errors(folder):
-            yield
+            require_sound(source)
+            prepare_folder(folder)
+            with staging_folder(folder) as beside:
+                copy_rows(source, beside / "copy")
+                yield beside / "copy"
     except StartupError as error:
         raise StartupError(
             f"{str(error).partition('; ')[0]}; nothing was restored"
@@ -171,47 +158,32 @@ def _keep(place: Path, now: float) -> Path | None:
             replace(f"{place}{end}", f"{kept}{end}")
     if not place.exists():
         return None
-    try:
-        os.link(place, kept)
-    except OSError:
-        # The file system has no hard links.
-        os.close(create_private(kept))
-        shutil.copyfile(place, kept)
-        sync(kept)
+    os.close(create_private(kept))
+    shutil.copyfile(place, kept)
+    sync(kept)
     sync(place.parent)
     return kept
 
 
-def require_sound(
-    source: Path,
-    mode: str = "ro",
-    *,
-    name: Path | None = None,
-    seconds: float = SECONDS,
-) -> None:
+def require_sound(source: Path, seconds: float = SECONDS) -> None:
     """Raise `StartupError` unless a file's schema is ours and it passes SQLite's full check.
 
-    The mode is that of `connect`. SQLite checks what the tables themselves ask for, such as a
-    CHECK, only in a file that it may write. `name` stands in errors.
+    What a CHECK of a table asks for is known when its rows are copied.
     """
-    name = name or source
-    with opened(source, mode) as connection:
-        require_ours(connection, name)
-        with (
-            start_up_errors(name),
-            limited(connection, source, seconds),
-        ):
-            for (problem,) in connection.execute("PRAGMA integrity_check(1)"):
-                if problem != "ok":
-                    raise damaged(
-                        name, f"is damaged ({' '.join(problem.split())})"
-                    )
-            for (table,) in connection.execute(
-                'SELECT "table" FROM pragma_foreign_key_check'
-            ):
-                raise damaged(
-                    name, f"has a row of {table} that refers to no row"
+    with (
+        opened(source) as connection,
+        limited(connection, source, seconds),
+    ):
+        require_ours(connection, source)
+        for (problem,) in connection.execute("PRAGMA integrity_check(1)"):
+            if problem != "ok":
+                raise Damaged(
+                    source, f"is damaged ({' '.join(problem.split())})"
                 )
+        for row in connection.execute("PRAGMA foreign_key_check"):
+            raise Damaged(
+                source, f"has a row of {row['table']} that refers to no row"
+            )
 
 
 def copy_rows(source: Path | None, target: Path) -> None:
@@ -243,9 +215,7 @@ def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
                 connection.backup(changed)
                 _be_quick(changed)
                 for number in range(version + 1, WHOLE):
-                    changed.executescript(
-                        f"BEGIN; {script('sqlite', number)}; COMMIT"
-                    )
+                    changed.executescript(script("sqlite", number))
             source = old
     copy.create_function("host_of", 1, _host_of, deterministic=True)
     copy.execute("ATTACH ? AS old", (address_of(source, "ro"),))
@@ -256,14 +226,18 @@ def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
             copy.execute(statement)
     else:
         for table in TABLES:
-            # Without the columns that are computed from others.
-            info = copy.execute(f"PRAGMA main.table_info({table})")
-            names = ", ".join(row["name"] for row in info)
+            names = ", ".join(columns_of(copy, table))
             copy.execute(
                 f"INSERT INTO {table} ({names}) SELECT {names} FROM old.{table}"
             )
     copy.execute("COMMIT")
     copy.execute("DETACH old")
+
+
+def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:
+    """The names of a table's columns, without those that are computed from others."""
+    info = connection.execute(f"PRAGMA table_info({table})")
+    return [row["name"] for row in info]
 
 
 def _be_quick(connection: sqlite3.Connection) -> None:

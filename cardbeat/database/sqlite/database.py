@@ -24,11 +24,9 @@ from cardbeat.database.sqlite.file import (
     WRITER_LOCK,
     FileLease,
     connect,
-    empty_wal,
     looking,
     make_one_file,
     open_lock_file,
-    require_no_link,
     start_up_errors,
     take_lock,
     version_of,
@@ -39,7 +37,7 @@ from cardbeat.host.ownership import prepare_folder, status_of
 from cardbeat.host.staging import remove_left_behind
 from cardbeat.host.system import unlock
 
-READERS_LEAVE_SECONDS = 0.1
+READERS_LEAVE_MS = 100
 """How long the writer waits for readers that began before it empties the -wal."""
 WAL_GROWTH_BYTES = 4 * 1024 * 1024
 """By how much the -wal grows until the writer tries again, after readers stayed for longer."""
@@ -74,7 +72,6 @@ class SqliteDatabase(Database):
     def _open(self) -> sqlite3.Connection:
         """The connection that writes, to a database that was checked and is up to date."""
         with self._only_writer():
-            require_no_link(self.path)
             if not os.path.lexists(self.path):
                 # An empty file would mean damage.
                 if os.path.exists(f"{self.path}-wal"):
@@ -102,8 +99,10 @@ class SqliteDatabase(Database):
         finally:
             lease.release()
 
-    def _connect_reader(self) -> sqlite3.Connection:
-        return connect(self.path, "ro")
+    def _reader(
+        self, connection: sqlite3.Connection | None
+    ) -> sqlite3.Connection:
+        return connection or connect(self.path, "ro")
 
     def _commit(self, group: list[Write[Any]]) -> None:
         with self._errors("write"), self._only_writer():
@@ -154,7 +153,11 @@ class SqliteDatabase(Database):
         Readers that begin during the wait do not need the -wal.
         """
         self._empty_wal_at = self._wal_bytes
-        if not empty_wal(self._writer, READERS_LEAVE_SECONDS):
+        self._writer.execute(f"PRAGMA busy_timeout = {READERS_LEAVE_MS}")
+        emptied = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (is_read, *_) = emptied.fetchone()
+        self._writer.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}")
+        if is_read:
             self._empty_wal_at = size + WAL_GROWTH_BYTES
             if size > 2 * self._wal_bytes:
                 self._told.error(

@@ -19,7 +19,7 @@ from cardbeat.database.schema import (
     script,
 )
 from cardbeat.errors import StartupError
-from cardbeat.host import ownership
+from cardbeat.host.ownership import create_private
 from cardbeat.host.system import LOCK_FLAGS, try_lock
 
 FILE_NAME = "cardbeat.db"
@@ -49,7 +49,12 @@ _WORD = re.compile(r"'[^']*'|\w+|\S")
 
 
 class Damaged(StartupError):
-    """The file is no database, or only a part of one."""
+    """The file is no database, only a part of one, or not as we make it."""
+
+    def __init__(self, path: Path, found: str = "is damaged") -> None:
+        super().__init__(
+            f"{path} {found}; restore a backup, or do as docs/backup.md says"
+        )
 
 
 def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
@@ -68,15 +73,14 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     # Else one text with a byte that a disk has changed ends the sweep of all checks.
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     try:
-        # Else a savepoint that changes more than about 16 pages needs a temporary file, and fails
-        # if the folder for these is full or read-only.
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")
-        # Only macOS has it: there a plain sync leaves data in the memory of the drive.
-        connection.execute("PRAGMA fullfsync = ON")
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+        connection.executescript(
+            # Else a savepoint that changes more than about 16 pages needs a temporary file, and
+            # fails if the folder for these is full or read-only.
+            "PRAGMA temp_store = MEMORY;"
+            " PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;"
+            # Only macOS has it: there a plain sync leaves data in the memory of the drive.
+            f" PRAGMA fullfsync = ON; PRAGMA journal_size_limit = {WAL_BYTES}"
+        )
     except BaseException:
         connection.close()
         raise
@@ -89,7 +93,7 @@ def address_of(path: Path, mode: str) -> str:
 
 
 @contextlib.contextmanager
-def opened(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a file that may be damaged. Raises `StartupError`.
 
     It is read-only: closing one that can write would copy the -wal into the file.
@@ -99,10 +103,10 @@ def opened(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
         if not stat.S_ISREG(found.st_mode):
             raise StartupError(f"{path} is not a regular file; move it away")
         if not found.st_size:
-            raise damaged(path, "is damaged (empty)")
+            raise Damaged(path, "is damaged (empty)")
         # A process was killed before it could turn on the -wal: to read undoes its write.
-        if os.path.exists(f"{path}-journal"):
-            mode = "rw"
+        is_cut = os.path.exists(f"{path}-journal")
+        mode = "rw" if is_cut else "ro"
         with contextlib.closing(connect(path, mode)) as connection:
             yield connection
 
@@ -119,7 +123,7 @@ def looking(path: Path) -> Iterator[sqlite3.Connection]:
         if path.stat().st_size <= QUICK_CHECK_BYTES:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
-                raise damaged(path)
+                raise Damaged(path)
         yield connection
 
 
@@ -132,28 +136,16 @@ def last_moment_stored(folder: Path) -> int:
         return last_moment(connection)
 
 
-def empty_wal(connection: sqlite3.Connection, seconds: float) -> bool:
-    """Bring the -wal into the file and empty it; False if others read for so long."""
-    connection.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
-    try:
-        return not connection.execute(
-            "PRAGMA wal_checkpoint(TRUNCATE)"
-        ).fetchone()[0]
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}")
-
-
 def make_one_file(path: Path) -> None:
     """Copy the -wal into a database that is in its place, so that one file is left.
 
     Raises `StartupError` if another program has it open.
     """
+    require_no_link(path)
     with (
         start_up_errors(path),
         contextlib.closing(connect(path)) as connection,
     ):
-        if not empty_wal(connection, BUSY_SECONDS):
-            raise StartupError(f"another program reads {path}; end it first")
         connection.execute("PRAGMA journal_mode = DELETE")
 
 
@@ -172,7 +164,7 @@ def require_no_link(path: Path) -> None:
     """Raise `StartupError` where a link is in the place of a database: its -wal is elsewhere."""
     if path.is_symlink():
         raise StartupError(
-            f"{path} is a link; move the file here, or link the data folder instead"
+            f"{path} is a link, so move the file here or link the data folder instead"
         )
 
 
@@ -197,7 +189,7 @@ def require_ours(
         wrong |= found - ours
     # Tables first.
     for kind, name, _ in sorted(wrong, reverse=True):
-        raise damaged(
+        raise Damaged(
             path, f"has the {kind} {name[:60]} not as cardbeat makes it"
         )
 
@@ -243,12 +235,6 @@ def _schema(
     )
 
 
-def damaged(path: Path, found: str = "is damaged") -> Damaged:
-    return Damaged(
-        f"{path} {found}; restore a backup, or do as docs/backup.md says"
-    )
-
-
 @contextlib.contextmanager
 def start_up_errors(path: Path) -> Iterator[None]:
     """Raise SQLite's and the system's errors as `StartupError`, which names the file."""
@@ -258,7 +244,7 @@ def start_up_errors(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
         # SQLite names what is wrong in the schema, and the name may be no text.
         if code & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            raise damaged(path) from None
+            raise Damaged(path) from None
         raise StartupError(f"can't use {path}: {error}") from None
     except OSError as error:
         raise StartupError(f"can't use {path}: {error.strerror}") from None
@@ -278,14 +264,13 @@ def take_lock(descriptor: int, seconds: float) -> bool:
 
 
 def open_lock_file(path: Path) -> int:
-    """A descriptor of a lock file, which is made if it is missing, as is its folder.
+    """A descriptor of a lock file, which is made if it is missing.
 
     Raises `StartupError`, also for a link: it could lead to any other file.
     """
     with start_up_errors(path):
-        ownership.make_folder(path.parent)
         try:
-            return ownership.create_private(path)
+            return create_private(path)
         except FileExistsError:
             return os.open(path, LOCK_FLAGS)
 

@@ -125,11 +125,11 @@ class Disk:
 
 
 @pytest.fixture
-def disk(request, tmp_path):
-    """Of `DISK_BYTES`, or as many as the test is parametrized with."""
+def disk(tmp_path):
+    """Of `DISK_BYTES`."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    options = f"size={getattr(request, 'param', DISK_BYTES)}"
+    options = f"size={DISK_BYTES}"
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder],
         capture_output=True,

@@ -1,16 +1,14 @@
 """A disk that fails, is full or loses its power: a ping is acknowledged only when it is on disk, and all heals."""
 
 import shutil
-from urllib.parse import quote
 
 import pytest
 
 from cardbeat.database.sqlite.copies import require_sound
 from cardbeat.database.sqlite.file import FILE_NAME
-from cardbeat.host.disk import SMALL_DISK_SHARE
 from tests.data.crash.client import Busy, go_on, require_kept, stop
-from tests.data.crash.conftest import DISK_BYTES, MIB, SEEDS
-from tests.kit.client import ask, checks_key, new_check
+from tests.data.crash.conftest import SEEDS
+from tests.kit.client import ask, checks_key
 from tests.kit.support import wait_until
 
 CLIENTS = 4
@@ -147,83 +145,3 @@ def test_a_card_is_whole_or_not_stored(start, faults, tmp_path):
                 for answer in (*answers, first, again)
                 if answer.status == 200
             } == {first.body}
-
-
-def test_stored_cards_give_way_to_new_checks(disk, start):
-    server = start("--data", str(disk.folder / "data"))
-    key, cards_key = (
-        checks_key(server),
-        ask(server, "POST", "/register").json["key"],
-    )
-    # One that runs may learn a second later that so much is gone, and until then stores all that is drawn.
-    server.stop()
-    disk.leave(DISK_BYTES // SMALL_DISK_SHARE + 2 * MIB)
-    server = start("--data", str(disk.folder / "data"))
-    drawn = 0
-    for first in range(0x1F400, 0x1F430):
-        title = "".join(chr(first + step) for step in range(60))
-        drawn += len(
-            ask(
-                server, "GET", f"/og?title={quote(title)}&key={cards_key}"
-            ).body
-        )
-        if first % 8 == 0:
-            new_check(server, key)
-    assert drawn > 3 * MIB
-    assert ask(server, "POST", "/register").status == 201
-    assert "less than the reserve" not in server.log.read_text()
-
-
-NEW = (
-    "POST",
-    "/checks",
-    {"name": "a", "period_seconds": 60, "grace_seconds": 0},
-)
-
-
-@pytest.fixture
-def low(disk, start):
-    """A server whose disk is below its reserve, a key, and the paths of its checks, which are late at once."""
-    server = start("--data", str(disk.folder / "data"), "--sweep-seconds", "1")
-    key = checks_key(server)
-    paths = [
-        f"/checks/{new_check(server, key, period_seconds=1)['id']}"
-        for _ in range(9)
-    ]
-    disk.leave(5 * MIB - 4096)
-    # Refused for another reason, so that nothing is stored, until the server has looked at its disk.
-    wait_until(
-        lambda: (
-            ask(server, "POST", f"{paths[0]}/test-alert", key=key).status
-            == 503
-        )
-    )
-    return server, key, paths
-
-
-@pytest.mark.parametrize("disk", [100 * MIB], indirect=True)
-def test_below_its_reserve_nothing_new_is_taken_until_there_is_room(low, disk):
-    server, key, _ = low
-    for refused in (ask(server, *NEW, key), ask(server, "POST", "/register")):
-        assert (refused.status, refused.json["code"]) == (503, "disk_low")
-    disk.make_room()
-    # A refused registration counts for the address's limit, so this does not wait for one that is taken.
-    wait_until(lambda: ask(server, *NEW, key).status == 201)
-    assert ask(server, "POST", "/register").status == 201
-    assert server.log.read_text().count("less than the reserve") == 1
-
-
-@pytest.mark.parametrize("disk", [100 * MIB], indirect=True)
-def test_below_its_reserve_pings_transitions_changes_and_deletions_go_on(low):
-    server, key, (late, renamed, *more) = low
-    wait_until(
-        lambda: (
-            ask(server, "GET", late, key=key).json["check"]["status"]
-            == "overdue"
-        )
-    )
-    assert ask(server, "GET", late.replace("checks", "ping")).json["recovered"]
-    assert ask(server, "PATCH", renamed, {"name": "b"}, key).status == 200
-    assert {
-        ask(server, "DELETE", path, key=key).status for path in (*more, "/key")
-    } == {204}

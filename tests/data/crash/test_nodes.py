@@ -1,15 +1,18 @@
-"""Two servers with one PostgreSQL database: the one that monitors is killed, stopped, and stopped past its lease."""
+"""Two servers with one PostgreSQL database: the one that monitors is killed, stopped, suspended, and cut off from it."""
 
 import signal
 import sys
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from cardbeat.database.postgresql.lease import TERM_SECONDS
-from tests.kit.artifact import starter
+from tests.kit.artifact import clean_environment, ran, starter
 from tests.kit.client import ask, checks_key, metric, new_check
+from tests.kit.proxy import Proxy
 from tests.kit.receiver import Receiver, answer, hang
 from tests.kit.support import wait_until
 
@@ -18,15 +21,24 @@ TAKEN_OVER_SECONDS = 8
 have ended by itself."""
 
 
-@pytest.fixture
-def start(postgresql, pyz, tmp_path):
-    """Starts a server that has all to do with a database of the test's own; each has a data folder of its own."""
-    url = postgresql.new_schema()
-    with starter(
-        Path(sys.executable), pyz, tmp_path, CARDBEAT_DATABASE=url
-    ) as start_one:
+ANSWERED_SECONDS = 25
+"""The longest wait of a client: for a statement that is on its way, then for a connection that can't be made."""
+LATER_SECONDS = (3, 9, 11, 13)
+"""When alerts are due again that were tried before the node is cut off."""
 
-        def start(folder):
+
+@pytest.fixture
+def url(postgresql):
+    """Of a database of the test's own."""
+    return postgresql.new_schema()
+
+
+@pytest.fixture
+def start(url, pyz, tmp_path):
+    """Starts a server, with a data folder of its own."""
+    with starter(Path(sys.executable), pyz, tmp_path) as start_one:
+
+        def start(folder, database=url):
             options = (
                 "--sweep-seconds",
                 "1",
@@ -34,7 +46,8 @@ def start(postgresql, pyz, tmp_path):
                 "--data",
                 folder,
             )
-            return start_one(*options)
+            environment = clean_environment(CARDBEAT_DATABASE=database)
+            return start_one(*options, env=environment)
 
         yield start
 
@@ -165,3 +178,84 @@ def test_a_node_whose_clock_is_an_hour_off_alerts_nobody_wrongly(
         "the deadlines of checks"
         not in right.log.read_text() + wrong.log.read_text()
     )
+
+
+def answered(node, path, key):
+    """The status of an answer, and how long it took."""
+    began = time.monotonic()
+    return ask(node, "GET", path, key=key).status, time.monotonic() - began
+
+
+def test_a_node_that_is_cut_off_sends_nothing_after_its_lease_and_refuses_in_time(
+    postgresql, url, start, pyz, tmp_path
+):
+    """What it sends to the database is dropped, not refused."""
+    later = [answer(503, f"Retry-After: {n}\r\n") for n in LATER_SECONDS]
+    with (
+        Receiver(*later, answer()) as receiver,
+        Proxy(postgresql.port) as proxy,
+        ThreadPoolExecutor() as pool,
+    ):
+        behind = postgresql.behind(proxy, url)
+        far = start("far", behind)
+        wait_until(lambda: has_swept(far))
+        near = start("near")
+        key = checks_key(near)
+
+        def check(period_seconds):
+            made = new_check(
+                near,
+                key,
+                period_seconds=period_seconds,
+                webhook_url=receiver.url,
+            )
+            return f"/checks/{made['id']}"
+
+        def sent_by(node):
+            told = [found.json["data"]["url"] for found in receiver.received]
+            return sum(link.startswith(f"{node.url}/") for link in told)
+
+        for _ in LATER_SECONDS:
+            test = f"{check(3600)}/test-alert"
+            assert ask(near, "POST", test, key=key).status == 202
+        wait_until(lambda: len(receiver.received) == len(LATER_SECONDS))
+        silent = check(5)
+        ping = silent.replace("checks", "ping")
+        proxy.dropped |= {"there", "back"}
+        cut_at = time.monotonic()
+        asked = [
+            pool.submit(answered, far, path, key)
+            for path in (ping, silent, "/checks", "/healthz")
+        ]
+        time.sleep(TERM_SECONDS)
+        sent = sent_by(far)
+        wait_until(lambda: received(receiver, "check.overdue"))
+        within = TERM_SECONDS + TAKEN_OVER_SECONDS
+        assert time.monotonic() - cut_at < within
+        wait_until(lambda: len(received(receiver, "check.test")) == 8)
+        change = {"period_seconds": 3600}
+        assert ask(near, "PATCH", silent, change, key).status == 200
+        assert ask(near, "GET", ping).json["recovered"]
+        wait_until(lambda: received(receiver, "check.recovered"))
+        for each in asked:
+            status, seconds = each.result(60)
+            assert status == 503
+            assert seconds < ANSWERED_SECONDS
+        command = (sys.executable, pyz, "--port", "0", "--data", "starting")
+        environment = clean_environment(CARDBEAT_DATABASE=behind)
+        refused = ran(*command, cwd=tmp_path, env=environment)
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        proxy.dropped.clear()
+        wait_until(lambda: ask(far, "GET", "/healthz").status == 200)
+        assert ask(far, "GET", ping).status == 200
+        lost = "another server sends alerts now"
+        wait_until(lambda: lost in far.log.read_text())
+        assert near.stop() == 0
+        before = metric(far, "cardbeat_sweep_duration_seconds")
+        wait_until(
+            lambda: metric(far, "cardbeat_sweep_duration_seconds") != before
+        )
+        assert sent_by(far) == sent
+        told = {found.id: found.json["type"] for found in receiver.received}
+        counts = {"check.test": 4, "check.overdue": 1, "check.recovered": 1}
+        assert Counter(told.values()) == counts

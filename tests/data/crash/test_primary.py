@@ -2,19 +2,15 @@
 
 import contextlib
 import sys
-import time
 
 import pytest
 
-from cardbeat.database.postgresql.connection import COMMIT_SECONDS
 from tests.data.crash.cluster import Node, Pair, folder_for_all
 from tests.data.crash.load import Load, stored_pings
 from tests.kit.client import ask, checks_key, new_check
 from tests.kit.support import wait_until
 
 CLIENTS = 4
-PATIENCE_SECONDS = 2 * COMMIT_SECONDS
-"""What does not wait for a commit is answered within this time, on a busy machine too."""
 
 
 @pytest.fixture(scope="module")
@@ -59,25 +55,6 @@ def ping(node, check):
     return ask(node, "GET", f"/ping/{check['id']}").status
 
 
-def refused_in_seconds(node, check):
-    began = time.monotonic()
-    assert ping(node, check) == 503
-    return time.monotonic() - began
-
-
-def waiting_commits(pair):
-    """The sessions in which one waits for the standby."""
-    sql = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY pid"
-    return [pid for (pid,) in pair.primary.execute(sql)]
-
-
-def waiting_changes(pair, schema):
-    """The number of transactions that have not ended and have changed a check."""
-    sql = f"SELECT count(*) FROM pg_locks WHERE relation = '{schema}.checks'::regclass AND mode = 'RowExclusiveLock'"
-    ((count,),) = pair.primary.execute(sql)
-    return count
-
-
 def test_what_was_acknowledged_outlives_the_primary_and_a_node(
     pair, nodes, schema
 ):
@@ -91,53 +68,6 @@ def test_what_was_acknowledged_outlives_the_primary_and_a_node(
         load.settle(pair.primary, schema)
         assert load.missing(pair.primary, schema) == []
         assert load.totals()["recoveries"] > 0
-
-
-def require_no_other_wait(pair, nodes, checks):
-    """While one commit waits for the standby nobody waits for what can't be, and no session is added."""
-    waiting = waiting_commits(pair)
-    assert (
-        max(refused_in_seconds(nodes[0], check) for check in checks * 3)
-        < PATIENCE_SECONDS
-    )
-    assert ask(nodes[0], "GET", "/healthz").status == 503
-    assert set(waiting) <= set(waiting_commits(pair))
-    assert 1 <= len(waiting_commits(pair)) <= len(nodes)
-
-
-def test_a_commit_that_waits_for_the_standby_is_left_waiting_and_the_nodes_go_on(
-    pair, nodes, schema
-):
-    pair.add_standby()
-    node, key = nodes[0], checks_key(nodes[0])
-    check, other = new_check(node, key), new_check(node, key)
-    with pair.standby.suspended():
-        assert (
-            COMMIT_SECONDS
-            <= refused_in_seconds(node, check)
-            < COMMIT_SECONDS + PATIENCE_SECONDS
-        )
-        require_no_other_wait(pair, nodes, (check, other))
-        assert (
-            ask(node, "GET", f"/checks/{check['id']}", key=key).json["check"][
-                "ping_count"
-            ]
-            == 0
-        )
-        # None if the standby stopped while a sweep's commit waited for it: the ping did not begin then.
-        waiting_pings = waiting_changes(pair, schema)
-        assert waiting_pings <= 1
-    wait_until(
-        lambda: (
-            {ask(each, "GET", "/healthz").status for each in nodes} == {200}
-        )
-    )
-    assert waiting_commits(pair) == []
-    assert [ping(each, check) for each in nodes] == [200, 200]
-    pair.fail_over()
-    wait_until(lambda: ping(node, other) == 200)
-    # The one whose commit waited was stored once the standby was back, though it was answered with 503. No other was.
-    assert stored_pings(pair.primary, schema, check["id"]) == 2 + waiting_pings
 
 
 def test_nodes_follow_to_the_new_primary_while_the_old_one_hangs_in_a_commit(

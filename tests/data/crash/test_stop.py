@@ -41,17 +41,6 @@ look_up = socket.getaddrinfo
 socket.getaddrinfo = lambda host, *rest, **more: (for_ever if "hangs" in str(host) else look_up)(host, *rest, **more)
 """
 
-THREADS = """
-start, names = threading.Thread.start, ("alerts-courier", "webhook-resolver", "report")
-
-def refuse(thread):
-    if thread.name in names:
-        raise RuntimeError("can't start new thread")
-    start(thread)
-
-threading.Thread.start = refuse
-"""
-
 
 @pytest.fixture
 def launch(tmp_path):
@@ -84,7 +73,6 @@ def test_a_stop_ends_in_time_though_something_hangs(launch):
                 LOOK_UPS,
                 lambda server: post_to(server, "http://hangs.example/"),
             ),
-            "threads": (THREADS, lambda server: post_to(server, receiver.url)),
             "client": ("", lambda server: keep_sending(stack, server)),
         }
         servers = {

@@ -64,7 +64,9 @@ def test_a_write_that_fails_undoes_only_itself_within_a_group(database):
     assert counted(database) == 2
 
 
-def test_of_pings_made_in_one_call_only_those_that_fail_are_undone(database):
+def test_of_pings_made_in_one_call_only_those_that_fail_are_undone(
+    database, caplog
+):
     work = Pings(fails_for=(2, 3))
     with writer_held(database):
         pings = [
@@ -80,6 +82,7 @@ def test_of_pings_made_in_one_call_only_those_that_fail_are_undone(database):
     assert counted(database) == 2
     # It was not for want of the database.
     assert not database.pings_refused
+    assert caplog.messages == []
 
 
 def test_clients_take_turns_in_groups_of_bounded_size(database):
@@ -143,17 +146,6 @@ def test_an_error_of_the_work_itself_is_raised_as_it_is(database):
             lambda transaction, items: (count_up(transaction), 1), 1, "client"
         ).wait()
     assert counted(database) is None
-
-
-def test_what_is_refused_is_no_trouble_of_the_database(database, caplog):
-    def refuse(_transaction, _items=()):
-        raise Refusal("conflict")
-
-    assert outcome(lambda: database.write(refuse)) == "conflict"
-    assert outcome(database.write_ping(refuse, 1, "client").wait) == "conflict"
-    database.write(count_up)
-    assert not database.pings_refused
-    assert caplog.messages == []
 
 
 def test_a_write_that_may_be_done_is_told_so_and_a_ping_may_be_sent_again(

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from cardbeat import cli
-from cardbeat.database import monitor, open_database
+from cardbeat.database import open_database
 from cardbeat.database.postgresql import schema
-from cardbeat.database.postgresql.connection import Overdue, connect
+from cardbeat.database.postgresql.connection import Unreachable, connect
 from cardbeat.database.postgresql.database import PostgresqlDatabase
 from cardbeat.database.postgresql.lease import (
     HELD_SECONDS,
@@ -22,7 +22,7 @@ from cardbeat.database.postgresql.lease import (
     TERM_SECONDS,
     RowLease,
 )
-from cardbeat.database.schema import VERSION
+from cardbeat.database.schema import VERSION, numbers, set_numbers
 from cardbeat.errors import LeaseLost, MaybeDone, StartupError, Unavailable
 from tests.kit.postgresql import POSTGRESQL
 from tests.kit.proxy import Proxy
@@ -114,9 +114,8 @@ def test_a_statement_that_takes_too_long_is_given_up_and_its_session_ends_by_its
             "SELECT current_setting('statement_timeout')"
         ).fetchone() == ("9s",)
         connection.limit_seconds = 0.2
-        with pytest.raises(Overdue):
+        with pytest.raises(Unreachable):
             connection.execute("SELECT pg_sleep(5)")
-        assert connection.is_waiting()
 
 
 def test_of_pings_made_together_only_those_fail_whose_row_another_session_keeps_locked(
@@ -131,7 +130,7 @@ def test_of_pings_made_together_only_those_fail_whose_row_another_session_keeps_
 
     for name in "abc":
         database.write(
-            lambda transaction, name=name: monitor.note(
+            lambda transaction, name=name: set_numbers(
                 transaction, **{name: 0}
             )
         )
@@ -148,7 +147,7 @@ def test_of_pings_made_together_only_those_fail_whose_row_another_session_keeps_
         # The database as a whole took them.
         assert not database.pings_refused
     with database.read() as connection:
-        assert monitor.values(connection) == {"a": 1, "b": 0, "c": 1}
+        assert numbers(connection) == {"a": 1, "b": 0, "c": 1}
 
 
 @contextlib.contextmanager
@@ -241,14 +240,13 @@ def test_a_commit_that_a_proxy_has_lost_is_not_waited_for_once_the_server_is_don
     postgresql, tmp_path, way
 ):
     with Proxy(postgresql.port) as proxy:
-        url = postgresql.emptied(tmp_path).replace(
-            f"@:{postgresql.port}", f"@127.0.0.1:{proxy.port}"
-        )
+        url = postgresql.behind(proxy, postgresql.emptied(tmp_path))
         with contextlib.closing(
-            PostgresqlDatabase(
-                tmp_path, re.sub("host=[^&]*&", "", url), commit_seconds=0.2
-            )
+            PostgresqlDatabase(tmp_path, url, commit_seconds=0.2)
         ) as database:
+            # The server ends the session of a host that is silent for 14 s.
+            idle = "SELECT current_setting('tcp_keepalives_idle')"
+            assert read_one(database, idle) == "5"
 
             def lose(transaction):
                 count_up(transaction)
@@ -261,14 +259,14 @@ def test_a_commit_that_a_proxy_has_lost_is_not_waited_for_once_the_server_is_don
                 lambda: (
                     attempt(
                         lambda: database.write(
-                            lambda it: monitor.note(it, other=1)
+                            lambda it: set_numbers(it, other=1)
                         )
                     )
                     is None
                 )
             )
             with database.read() as connection:
-                assert ("n" in monitor.values(connection)) == (way == "back")
+                assert ("n" in numbers(connection)) == (way == "back")
 
 
 @pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
@@ -322,8 +320,7 @@ def test_nodes_that_start_at_once_make_the_schema_once(
         ("postgresql://me:s3cret@127.0.0.1:1/db", "refused"),
         ("postgresql://127.0.0.1/db?s3cret", "can't be read"),
         ("postgresql://me:%ffs3cret@127.0.0.1/db", "URL|can.t"),
-        ("postgresql://me:s3cret@a..b/db", "idna"),
-        ("postgresql://me:s3cret@s3cret.invalid/db", "[*]{3}.invalid"),
+        ("postgresql://me:s3cret@a..b/db", "can't be read"),
     ],
 )
 def test_a_database_that_can_not_be_reached_at_the_start_is_one_line_without_the_password(
@@ -396,7 +393,11 @@ def test_without_its_driver_or_with_an_old_one_it_is_one_line_that_says_how_to_g
     needed = f"PostgreSQL needs psycopg 3.2.11 or newer, and there is {found}"
     told = f"{needed}; run: pip install 'psycopg[binary]>=3.2.11'"
     monkeypatch.setenv("CARDBEAT_DATABASE", "postgresql://127.0.0.1/db")
-    for command in (["serve"], ["keys", "list"], ["restore", "file"]):
+    for command in (
+        ["serve", "--port", "0"],
+        ["keys", "list"],
+        ["restore", "file"],
+    ):
         assert cli.main([*command, "--data", str(tmp_path)]) == 2
         assert capsys.readouterr().err == f"cardbeat: {told}\n"
     assert cli.main(["doctor", "--data", str(tmp_path)]) == 1
@@ -444,8 +445,8 @@ def test_doctor_tells_of_a_standby_that_is_not_there(
     ) as connection:
         told = [
             sentence
-            for is_problem, sentence in schema.weaknesses(connection)
-            if is_problem
+            for level, sentence in schema.findings(connection)
+            if level == "problem"
         ]
     assert told[-1].startswith(
         "no standby of synchronous_standby_names is connected"

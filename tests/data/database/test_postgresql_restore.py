@@ -8,7 +8,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from cardbeat.config import Config
 from cardbeat.database import open_database
 from cardbeat.database.postgresql.restore import restore
 from cardbeat.database.schema import TABLES
@@ -17,7 +16,6 @@ from cardbeat.errors import StartupError
 from cardbeat.host.staging import PREFIX
 from tests.kit.heart import Heart
 from tests.kit.postgresql import POSTGRESQL
-from tests.kit.support import GOOD_CHECK, App, service_of
 
 pytestmark = POSTGRESQL
 
@@ -117,32 +115,6 @@ def test_all_rows_of_a_file_are_on_the_server_as_they_were_and_new_ones_have_new
                 last + 1,
                 CHECKS,
             ]
-
-
-def test_the_ping_urls_and_keys_of_before_work(url, tmp_path, clock):
-    def served(folder, database=None):
-        service = service_of(
-            Config(data=folder, port=0, database=database), clock
-        )
-        return service, App(service, clock)
-
-    service, app = served(tmp_path / "old")
-    key, cards_key = app.checks_key(), app.cards_key()
-    check = app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]
-    service.close()
-    restore(url, tmp_path / "new", tmp_path / "old" / FILE_NAME)
-    service, app = served(tmp_path / "new", url)
-    shown = app.json("GET", f"/checks/{check['id']}", key=key)["check"]
-    assert shown == {
-        **check,
-        "ping_url": f"{service.server.url}/ping/{check['id']}",
-    }
-    assert app("GET", f"/ping/{check['id']}").status == 200
-    assert [
-        app("GET", f"/og?title=x&key={each}").status
-        for each in (cards_key, key)
-    ] == [200, 403]
-    service.close()
 
 
 @pytest.mark.parametrize("at", [1, 4, 9])

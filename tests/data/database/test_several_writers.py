@@ -9,6 +9,7 @@ import pytest
 from cardbeat.config import Tier
 from cardbeat.errors import NotFound, Refusal
 from tests.kit.heart import Heart, at_once
+from tests.kit.nodes import held_at_commit, waits_for_a_lock
 from tests.kit.postgresql import POSTGRESQL
 from tests.kit.support import begun, wait_until, writer_held
 
@@ -26,50 +27,12 @@ def nodes(open_again, clock):
     return first, second
 
 
-@contextlib.contextmanager
-def held_at_commit(node, deed):
-    """Begin a deed of a node, whose first transaction is committed at the end of the block."""
-    made, release = threading.Event(), threading.Event()
-
-    def holding(method):
-        def call(work, *rest, **options):
-            def held(*given):
-                result = work(*given)
-                made.set()
-                release.wait(20)
-                return result
-
-            return method(held, *rest, **options)
-
-        return call
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("write", "write_ping"):
-            patch.setattr(
-                node.database, name, holding(getattr(node.database, name))
-            )
-        done = begun(deed)
-        assert made.wait(20)
-    try:
-        yield
-    finally:
-        release.set()
-    done.result(20)
-
-
 def meanwhile(node, held, other, deed):
     """Do a deed at another node, which waits for what this one holds; what comes of it once that is committed."""
     with held_at_commit(node, held):
         done = begun(deed)
         wait_until(lambda: done.done() or waits_for_a_lock(other))
     return done
-
-
-def waits_for_a_lock(node):
-    with node.database.read() as connection:
-        return connection.execute(
-            "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        ).fetchone()[0]
 
 
 def delete(node, table, row_id):

@@ -160,32 +160,6 @@ def test_settings_that_keep_what_was_acknowledged_hold(database):
         )
 
 
-def test_a_full_disk_is_a_503_until_there_is_room_again(database):
-    def shrink(connection):
-        (pages,) = connection.execute("PRAGMA page_count").fetchone()
-        connection.execute(f"PRAGMA max_page_count = {pages}")
-
-    def grow(connection):
-        connection.execute(
-            "INSERT INTO monitor VALUES (?, 1)", ("x" * 100_000,)
-        )
-
-    database.write(shrink)
-    with pytest.raises(Unavailable) as caught:
-        database.write(grow)
-    assert (caught.value.status, caught.value.headers["Retry-After"]) == (
-        503,
-        "5",
-    )
-    database.write(count_up)
-    database.write(
-        lambda connection: connection.execute(
-            "PRAGMA max_page_count = 1000000"
-        )
-    )
-    database.write(grow)
-
-
 def test_a_process_that_holds_the_lock_costs_seconds_and_no_more(database):
     holder = os.open(database.path.with_name("writer.lock"), os.O_RDWR)
     with contextlib.closing(os.fdopen(holder)):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.database import monitor
+from cardbeat.database.schema import numbers
 from tests.kit.heart import SWEEP_SECONDS, Heart
 from tests.kit.postgresql import BOTH_ENGINES
 
@@ -144,7 +144,7 @@ def test_a_process_killed_in_the_middle_leaves_the_rest_to_the_next(
     else:
         assert [moved(heart, check) for check in checks] == [2 * HOUR + by] * 5
     with heart.database.read() as connection:
-        assert list(monitor.values(connection)) == ["last_sweep_at"]
+        assert list(numbers(connection)) == ["last_sweep_at"]
 
 
 def test_a_clock_set_back_may_delay_an_alert_by_as_much_and_no_more(heart):

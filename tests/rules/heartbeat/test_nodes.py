@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.database import monitor
+from cardbeat.database.schema import numbers
 from cardbeat.errors import LeaseLost
 from cardbeat.heartbeat.sweep import POLL_SECONDS
 from tests.kit.nodes import Nodes
@@ -20,7 +20,7 @@ def nodes(database, open_again, clock):
 
 def noted(heart):
     with heart.database.read() as connection:
-        return monitor.values(connection)
+        return numbers(connection)
 
 
 def test_only_the_holder_of_the_lease_sweeps_and_reports(nodes):

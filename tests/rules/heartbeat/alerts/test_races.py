@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import random
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -14,6 +13,7 @@ from cardbeat.errors import Refusal, TooMany
 from cardbeat.heartbeat.alerts.message import TEST
 from cardbeat.heartbeat.alerts.outbox import Result
 from tests.kit.heart import Heart, at_once
+from tests.kit.nodes import held_at_commit, waits_for_a_lock
 from tests.kit.postgresql import POSTGRESQL
 from tests.kit.support import wait_until
 
@@ -39,39 +39,6 @@ def check(nodes):
     nodes[0].take_all()
     nodes[0].ping(check)
     return check
-
-
-@contextlib.contextmanager
-def held_at_commit(node, deed):
-    """Begin a deed of a node, whose transaction is committed at the end of the block."""
-    made, release = threading.Event(), threading.Event()
-    write = node.database.write
-
-    def hold(work):
-        def held(transaction):
-            result = work(transaction)
-            made.set()
-            release.wait(20)
-            return result
-
-        return write(held)
-
-    node.database.write = hold
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(deed)
-        assert made.wait(20)
-        try:
-            yield
-        finally:
-            release.set()
-        done.result(20)
-
-
-def waits_for_a_lock(node):
-    with node.database.read() as connection:
-        return connection.execute(
-            "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        ).fetchone()[0]
 
 
 def results_of(node):
