@@ -13,6 +13,7 @@ NETWORKS_READ = 32 * 1024
 _EARLY = 8 * 1024  # characters
 _IN_HEAD = "! html head base title meta link script style noframes".split()
 """Not `template` and `noscript`, which end the head for the parsers of some networks."""
+_IS_WHOLE = re.compile("https?://", re.IGNORECASE).match
 _XHTML = re.compile(
     r"<\?xml|<!doctype[^>]*xhtml|<html[^>]*xmlns", re.IGNORECASE
 )
@@ -52,7 +53,7 @@ def with_tags(
     lines = image_tags(url, title)
     if not page.said("og:title"):
         lines.append(_line("og:title", title))
-    if not page.said("og:url") and _is_whole_url(page.canonical):
+    if not page.said("og:url") and _IS_WHOLE(page.canonical):
         lines.append(_line("og:url", page.canonical))
     # At the very start, but for a byte order mark, the line's end is behind the lines.
     lines.insert(0 if place > 1 else len(lines), "")
@@ -88,7 +89,7 @@ def warnings_of(page: BuiltPage, *, names_card: bool) -> Iterator[str]:
     images = page.metas.get("og:image", [])
     if "" in images:
         yield "empty_image"
-    if not all(map(_is_whole_url, filter(None, images))):
+    if not all(map(_IS_WHOLE, filter(None, images))):
         yield "relative_image"
     cards = [card.lower() for card in page.metas.get("twitter:card", [])]
     is_small = cards != [] and cards[0] != "summary_large_image"
@@ -96,7 +97,3 @@ def warnings_of(page: BuiltPage, *, names_card: bool) -> Iterator[str]:
         yield "twitter_card"
     if page.image_end > NETWORKS_READ:
         yield "late_tags"
-
-
-def _is_whole_url(url: str) -> bool:
-    return url.lower().startswith(("https://", "http://"))

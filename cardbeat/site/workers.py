@@ -1,8 +1,7 @@
 """Draws many cards on all cores: a thread for each, with a process that draws."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Thread
 
 from cardbeat.cards.drawing.render import Drawing
@@ -19,20 +18,17 @@ Result = tuple[str, Drawing | str]
 
 def draw(cards: Mapping[str, Card], accent: str | None) -> Iterator[Result]:
     """Each card, in the order in which they are done."""
-    waiting = SimpleQueue[str]()
-    for output in cards:
-        waiting.put(output)
     done = SimpleQueue[Result]()
+    # Shared by all threads: a step of it is one operation of the interpreter.
+    waiting = iter(cards.items())
 
     def work(painter: Painter) -> None:
-        with suppress(Empty):
-            while True:
-                output = waiting.get_nowait()
-                try:
-                    done.put((output, painter.draw(cards[output])))
-                except Exception as error:  # of one text; the others are drawn
-                    last_line = str(error).rpartition("\n")[2]
-                    done.put((output, f"drawing failed: {last_line}"))
+        for output, card in waiting:
+            try:
+                done.put((output, painter.draw(card)))
+            except Exception as error:  # of one text; the others are drawn
+                last_line = str(error).rpartition("\n")[2]
+                done.put((output, f"drawing failed: {last_line}"))
 
     count = min(usable_cores(), 1 + len(cards) // FEW)
     painters = [Painter(accent) for _ in range(count)]
