@@ -215,21 +215,11 @@ def test_a_check_is_pinged_and_snoozed_by_its_name_and_the_list_shows_it(
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        *(
-            (words, "")
-            for words in (
-                "",
-                "list more",
-                "apply",
-                "list --prune",
-                "snooze a",
-                "all",
-            )
-        ),
-        *(
-            ("snooze a x", "or a duration such as"),
-            ("snooze a 0s", "from 60 to 7776000"),
-        ),
+        ("", "ACTION"),
+        ("list --prune", "--prune"),
+        ("snooze a", "TIME"),
+        ("snooze a x", "or a duration such as"),
+        ("snooze a 0s", "from 60 to 7776000"),
         ("ping b", "there are 0 checks named 'b'; see: checks list"),
     ],
 )
@@ -263,18 +253,11 @@ def test_without_a_key_that_the_server_knows_one_line_says_so(
 def test_a_read_only_key_lists_and_changes_nothing(
     app, key, checks, file, monkeypatch
 ):
-    checks(
-        "apply",
-        file('name = "mail"\nwebhook_url = "https://a.example/secret"'),
-    )
-    monkeypatch.setenv(
-        "CARDBEAT_KEY", app.json("POST", "/key/read-only", key=key)["key"]
-    )
+    checks("apply", file('name = "mail"'))
+    reader = app.json("POST", "/key/read-only", key=key)["key"]
+    monkeypatch.setenv("CARDBEAT_KEY", reader)
     (mail,) = json.loads(checks("list", "--json")[1])
-    assert (mail["ping_url"], mail["webhook_url"]) == (
-        None,
-        "https://a.example",
-    )
+    assert mail["ping_url"] is None
     told = "cardbeat: This is a read-only key, which changes nothing; send the checks key.\n"
     assert (
         checks("snooze", "mail", "1h")

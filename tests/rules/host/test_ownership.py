@@ -13,7 +13,7 @@ from cardbeat.database import open_database
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership
 from cardbeat.host.system import rights_of_strangers
-from tests.kit.systems import LINKS, MODES
+from tests.kit.systems import MODES
 from tests.kit.systems import ROOT as AS_ROOT
 
 USER = 54321
@@ -181,11 +181,3 @@ def test_on_windows_modes_and_owners_say_nothing(
     monkeypatch.setattr(sys, "platform", "win32")
     ownership.prepare_folder(tmp_path)
     assert caplog.messages == []
-
-
-@LINKS
-def test_a_new_private_file_never_comes_to_stand_behind_a_link(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(FileExistsError):
-        ownership.create_private(tmp_path / "link")
-    assert not (tmp_path / "elsewhere").exists()

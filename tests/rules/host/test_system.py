@@ -13,20 +13,6 @@ from cardbeat.host import system
 from tests.kit.systems import HANG_UPS, LIMITS, UNLIMITED
 
 
-def test_one_at_a_time_holds_a_lock_which_goes_with_its_descriptor(tmp_path):
-    first, second, third = (
-        os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT) for _ in range(3)
-    )
-    assert system.try_lock(first)
-    assert not system.try_lock(second)
-    system.unlock(first)
-    assert system.try_lock(second)
-    os.close(second)
-    assert system.try_lock(third)
-    os.close(first)
-    os.close(third)
-
-
 @pytest.mark.parametrize(
     ("platform", "failures", "tries"),
     [("win32", 3, 4), ("linux", 1, 1), ("linux", 0, 1)],
