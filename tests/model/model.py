@@ -18,7 +18,7 @@ PING_SECONDS = 5.0
 MOST_ROWS = 2500
 """What one transaction changes of what is there: everybody's pings wait for it."""
 HANG_SECONDS = 45.0
-"""What one post to a receiver that hangs takes at the most, with its rest; those behind it at its host wait for it."""
+"""What one post to a receiver that hangs takes at the most; those behind it at its host wait for it."""
 REMOVAL_SECONDS = 5 * MARGIN
 """For all that a revoked key leaves, with short pauses between the steps; one may be as long as a poll."""
 WAITS = (5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400)

@@ -174,7 +174,10 @@ def test_behind_a_failing_alert() -> None:
 def outage_waits_after_a_test() -> None:
     """An outage waits for its retry though a test was delivered since."""
     disk.REWRITTEN.append(
-        ("seq, outage, attempts, next", "seq, outage, 0 AS attempts, next")
+        (
+            "next_attempt_at IS NOT NULL AND check_id IN",
+            "next_attempt_at IS NULL AND check_id IN",
+        )
     )
 
 
@@ -236,15 +239,12 @@ def asked_to_try_sooner() -> None:
     """A receiver's `Retry-After` takes the place of the plan's wait, also where it is shorter."""
     verdict = delivery.verdict
 
-    def as_asked(outcome: Any, *others: Any) -> Any:
-        judged = verdict(outcome, *others)
-        is_asked = (
-            judged.wait_seconds is not None and outcome.retry_after is not None
-        )
-        return (
-            judged._replace(wait_seconds=float(outcome.retry_after))
-            if is_asked
-            else judged
+    def as_asked(outcome: Any, attempts: int, now: float, *others: Any) -> Any:
+        judged = verdict(outcome, attempts, now, *others)
+        if judged.state != "pending" or outcome.retry_after is None:
+            return judged
+        return judged._replace(
+            next_attempt_at=int(now) + int(outcome.retry_after)
         )
 
     delivery.verdict = as_asked

@@ -46,8 +46,6 @@ TURNS = 10_000
 """Most queues of which it is remembered when they were served."""
 POLL_SECONDS = 1.0
 """Interval of looking for due alerts, and at the lease."""
-BLOCKED_SECONDS = 1.0
-"""Interval of looking for due alerts while some may not begin yet."""
 PAUSE_SECONDS = 0.01
 """Shortest pause between two rounds: so results share a commit."""
 PICK_SECONDS = 0.05
@@ -55,17 +53,10 @@ PICK_SECONDS = 0.05
 SCANS = 10
 """A pause lasts at least as many times as long as the look for queues took: with an old snapshot
 open, PostgreSQL reads past the entries of all that was delivered since."""
-HURRIED_SECONDS = 600
-"""A new alert does not hurry one that was tried less than this ago."""
 REPAIR_SECONDS = 600.0
 TROUBLE_SECONDS = 5.0
 """Pause after the database could not be used, or after a defect."""
-ABANDONED_SECONDS = 0.25
-"""Time for the thread to end after a stop that did not wait for all posts."""
-
-_BROKEN = Outcome(
-    error="The alert could not be sent; the server's log says why."
-)
+_BROKEN = "The alert could not be sent; the server's log says why."
 
 
 class Delivery:
@@ -93,6 +84,7 @@ class Delivery:
         self._monotonic = monotonic
         self._poll_seconds = poll_seconds
         self._trouble_seconds = trouble_seconds
+        self._stopping = threading.Event()
         # Written by the delivery's thread; any thread may read it.
         self._totals: Counter[str] = Counter(delivered=0, retried=0, failed=0)
         # Used by the delivery's thread alone.
@@ -103,17 +95,10 @@ class Delivery:
         self._look_at = -math.inf
         """When the next round begins at the latest."""
         # All below are used under this lock only.
-        lock = threading.RLock()
-        self._changed = threading.Condition(lock)
-        self._has_work = threading.Condition(lock)
-        self._limits = Limits(lock, tiers, monotonic, senders)
+        self._changed = threading.Condition(threading.RLock())
+        self._limits = Limits(self._changed, tiers, monotonic, senders)
         self._has_news = False
-        self._stopping = False
-        self._abandoned = False
         self._running: set[Run] = set()
-        self._waiting: deque[Run] = deque()
-        """Those of the running ones that no sender has taken yet."""
-        self._senders = 0
         self._taken: set[tuple[str, bool]] = set()
         """`Due.line` of alerts that are in a run, or whose result is not stored yet."""
         self._results: deque[Result] = deque()
@@ -134,23 +119,16 @@ class Delivery:
 
     def begin_stop(self) -> None:
         """Begin no more posts. The thread ends after the running ones."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
-            self._has_work.notify_all()
+        self._stopping.set()
+        self.wake()
 
     def stop(self, seconds: float) -> bool:
         """Begin no more posts, and wait at most `seconds` until the running ones are stored.
 
-        False if the thread has not ended, because it waits for the database.
+        False if the thread has not ended, because a post runs or it waits for the database.
         """
         self.begin_stop()
-        if has_ended(self._thread, seconds):
-            return True
-        with self._changed:
-            self._abandoned = True
-            self._changed.notify()
-        return has_ended(self._thread, ABANDONED_SECONDS)
+        return has_ended(self._thread, seconds)
 
     def totals(self) -> dict[str, int]:
         """Attempts since the start by their result: delivered, retried, failed."""
@@ -173,43 +151,37 @@ class Delivery:
                 _log_trouble(error)
                 self._pause_seconds = self._trouble_seconds
                 self._look_at = -math.inf
-        with self._changed:
-            if not self._running:
-                # A post that still runs keeps the lease until the process ends.
-                self._lease.release()
+        self._lease.release()
 
     def _wait(self) -> bool:
         """Pause, and then wait until there is something to do. False at the end of delivery."""
         with self._changed:
             self._changed.wait_for(self._has_ended, self._pause_seconds)
-            look_at = min(
-                self._look_at,
-                *(run.late_at for run in self._running),
-                math.inf,
-            )
-            seconds = min(
-                self._poll_seconds, max(0.0, look_at - self._monotonic())
-            )
+            late_at = [run.late_at for run in self._running]
+            seconds = min([self._look_at, *late_at]) - self._monotonic()
             self._changed.wait_for(
-                lambda: self._has_news or self._has_ended(), seconds
+                lambda: self._has_news or self._has_ended(),
+                max(0.0, min(self._poll_seconds, seconds)),
             )
             self._has_news = False
             return not self._has_ended()
 
     def _has_ended(self) -> bool:
-        is_done = self._stopping and not self._running and not self._results
-        return self._abandoned or is_done
+        """Whether it was told to stop, and all results are stored."""
+        return (
+            self._stopping.is_set() and not self._running and not self._results
+        )
 
     def _round(self) -> None:
-        """One round: store results, end late posts, begin others."""
+        """One round: end late posts, store results, begin other posts."""
         self._pause_seconds = PAUSE_SECONDS
         self._look_at = math.inf
-        has_lease = self._lease.take()
         with self._changed:
             for run in self._running:
                 run.end_if_late()
+        has_lease = self._lease.take()
         self._store_results()
-        if self._stopping or not has_lease:
+        if self._stopping.is_set() or not has_lease:
             return
         if self._monotonic() >= self._repair_at:
             self._outbox.repair(int(self._clock()))
@@ -219,10 +191,8 @@ class Delivery:
     def _store_results(self) -> None:
         while self._results:
             results = list(islice(self._results, RESULTS))
-            stored = self._outbox.store(results, int(self._clock()))
-            self._totals.update(
-                RETRIED.get(one.state, one.state) for one in stored
-            )
+            for one in self._outbox.store(results, int(self._clock())):
+                self._totals[RETRIED.get(one.state, one.state)] += 1
             # Only now: until then no other post of these alerts may begin.
             with self._changed:
                 for result in results:
@@ -241,16 +211,13 @@ class Delivery:
             found = self._outbox.queues(connection)
             scan_seconds = time.monotonic() - began
             due = [queue for queue, due_at in found.items() if due_at <= now]
-            seconds = min(found.values(), default=math.inf) - now
+            due.sort(key=lambda queue: self._turns.get(queue, -math.inf))
             # Some of what is due may not begin yet.
-            self._look_at = self._monotonic() + (
-                BLOCKED_SECONDS if due else seconds
-            )
-            queues = deque(
-                sorted(
-                    due, key=lambda queue: self._turns.get(queue, -math.inf)
-                )
-            )
+            seconds = POLL_SECONDS
+            if not due:
+                seconds = min(found.values(), default=math.inf) - now
+            self._look_at = self._monotonic() + seconds
+            queues = deque(due)
             candidates: dict[Queue, dict[str, list[Due]]] = {}
             # From here: also a look that took longer lets posts begin.
             ends_at = time.monotonic() + PICK_SECONDS
@@ -263,30 +230,6 @@ class Delivery:
         self._pause_seconds = max(
             PAUSE_SECONDS, SCANS * scan_seconds, time.monotonic() - began
         )
-
-    def _candidates(
-        self, connection: Transaction, queue: Queue, now: int
-    ) -> dict[str, list[Due]]:
-        """Due alerts of a queue that may be posted, by host, the oldest first.
-
-        Those for hosts that were silent are among them only if there are no others.
-        """
-        with self._changed:
-            full, silent, dry = self._limits.excluded(queue)
-            least_attempts = int(not self._limits.has_first_posts(queue))
-            taken = set(self._taken)
-        found: dict[str, list[Due]] = {}
-        limits = least_attempts, CANDIDATES + len(taken)
-        for excluded in (full + silent, full):
-            for one in self._outbox.due(
-                connection, queue, now, excluded, dry, *limits
-            ):
-                # Nor what waits behind such an alert: a deleted reminder may still be posted.
-                if one.line not in taken:
-                    found.setdefault(one.receiver, []).append(one)
-            if found or not silent:
-                break
-        return found
 
     def _begin_one(
         self,
@@ -310,44 +253,54 @@ class Delivery:
         # Behind those that were found may be others, for other hosts.
         return bool(candidates.pop(queue))
 
+    def _candidates(
+        self, connection: Transaction, queue: Queue, now: int
+    ) -> dict[str, list[Due]]:
+        """Due alerts of a queue that may be posted, by host, the oldest first.
+
+        Those for hosts that had trouble are among them only if there are no others.
+        """
+        with self._changed:
+            full, troubled, dry = self._limits.excluded(queue)
+            least_attempts = int(not self._limits.has_first_posts(queue))
+            taken = set(self._taken)
+        limits = least_attempts, CANDIDATES + len(taken)
+        found: dict[str, list[Due]] = {}
+        for excluded in (full + troubled, full):
+            for one in self._outbox.due(
+                connection, queue, now, excluded, dry, *limits
+            ):
+                # Nor what waits behind such an alert: a deleted reminder may still be posted.
+                if one.line not in taken:
+                    found.setdefault(one.receiver, []).append(one)
+            if found or not troubled:
+                break
+        return found
+
     def _begin(self, run: Run) -> None:
-        if self._senders <= len(self._running):
-            threading.Thread(
-                target=self._send_all, name="sender", daemon=True
-            ).start()
-            self._senders += 1
+        # It waits for the lock, so it is counted before it posts.
+        threading.Thread(
+            target=self._send_all, args=(run,), name="sender", daemon=True
+        ).start()
         self._limits.begin(run)
         self._running.add(run)
         self._taken |= run.lines
-        self._waiting.append(run)
-        self._has_work.notify()
         if len(self._turns) > TURNS:
             self._turns.clear()
         self._turns[run.queue] = self._monotonic()
 
-    # The senders' threads.
+    # The senders' threads, one for each run.
 
-    def _send_all(self) -> None:
-        while True:
-            with self._has_work:
-                self._has_work.wait_for(
-                    lambda: self._waiting or self._stopping
-                )
-                if not self._waiting:
-                    return
-                run = self._waiting.popleft()
-            try:
-                self._send(run)
-            except Exception as error:
-                _log_trouble(error)
-                with self._has_work:
-                    self._has_work.wait_for(
-                        lambda: self._stopping, self._trouble_seconds
-                    )
-            with self._changed:
-                self._limits.end(run)
-                self._running.discard(run)
-                self._taken -= run.lines
+    def _send_all(self, run: Run) -> None:
+        try:
+            self._send(run)
+        except Exception as error:
+            _log_trouble(error)
+            self._stopping.wait(self._trouble_seconds)
+        with self._changed:
+            self._limits.end(run)
+            self._running.discard(run)
+            self._taken -= run.lines
             self.wake()
 
     def _send(self, run: Run) -> None:
@@ -356,9 +309,10 @@ class Delivery:
         for message in self._outbox.messages(
             run.seqs, run.host, int(self._clock())
         ):
-            if self._stopping or not self._lease.held():
+            if self._stopping.is_set() or not self._lease.held():
                 return
-            run.is_first = not message.alert["attempts"]
+            alert = message.alert
+            run.is_first = not alert["attempts"]
             began = self._monotonic()
             try:
                 outcome = self._attempt(run, message)
@@ -366,23 +320,31 @@ class Delivery:
                 return
             finally:
                 run.leave_connection()
-            result = judged(message, outcome, self._clock(), random.random())  # noqa: S311 - jitter
+            told = verdict(
+                outcome,
+                alert["attempts"] + 1,
+                self._clock(),
+                alert["created_at"],
+                random.random(),  # noqa: S311 - jitter
+            )
+            result = Result(message, outcome.status, outcome.error, *told)
             with self._changed:
                 has_answered = outcome.status is not None
                 self._limits.note(run, has_answered, self._monotonic() - began)
                 run.lines.discard(message.line)
                 self._results.append(result)
-            self.wake()
+                self.wake()
             if outcome.error is not None or self._monotonic() >= ends_at:
                 return
 
     def _attempt(self, run: Run, message: Message) -> Outcome:
         from cardbeat.heartbeat.alerts.receivers import request_for  # noqa: PLC0415 - not at a start
 
+        alert_id = message.alert["id"]
         try:
             url, body = request_for(message.webhook_url, message.body)
             headers = signed_headers(
-                message.alert["id"], int(self._clock()), body, *message.secrets
+                alert_id, int(self._clock()), body, *message.secrets
             )
             return self._post(url, headers, body, run)
         except Postponed:
@@ -390,32 +352,11 @@ class Delivery:
         except Exception as error:
             # Without the error's words: they may hold the URL, which may be a secret.
             where = "".join(traceback.format_tb(error.__traceback__))
-            kind = type(error).__name__
-            log.error(
-                "alert %s could not be sent: %s\n%s",
-                message.alert["id"],
-                kind,
-                where,
+            said = (
+                f"alert {alert_id} could not be sent: {type(error).__name__}"
             )
-            return _BROKEN
-
-
-def judged(
-    message: Message, outcome: Outcome, now: float, luck: float
-) -> Result:
-    """The result of an attempt that ends at this Unix time; `luck` from 0 to 1 sets the jitter."""
-    alert = message.alert
-    told = verdict(
-        outcome, alert["attempts"] + 1, now, alert["created_at"], luck
-    )
-    result = Result(message, outcome.status, outcome.error, told.state)
-    if told.wait_seconds is None:
-        return result
-    asked_seconds = max(HURRIED_SECONDS, told.asked_seconds)
-    return result._replace(
-        next_attempt_at=math.ceil(now + told.wait_seconds),
-        asked_until=math.ceil(now + asked_seconds),
-    )
+            log.error("%s\n%s", said, where)
+            return Outcome(error=_BROKEN)
 
 
 def _log_trouble(error: Exception) -> None:

@@ -7,7 +7,7 @@ import math
 import socket
 import threading
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any
@@ -28,14 +28,12 @@ FIRST_POSTS_TO_ADDRESS = 700
 """First posts of all limited keys to one address in an hour, without those of such checks."""
 POST_SECONDS = 10.0
 """Longest time until a connection, and from then on for all of the exchange."""
-RESTS = 3
-"""A host that was silent for t seconds gets no post of that key for this many times t."""
-RESTS_FROM_SECONDS = 1.0
+SILENT_SECONDS = 1.0
+"""A host that gives no answer for this time counts as silent."""
 HOSTS = 1000
 """Most hosts of a key of which something is remembered; then all are forgotten."""
 REMEMBERED = 10_000
-"""The same of hosts that have answered, and of keys. Of names whose posts of an hour are counted,
-the one whose hour began first is forgotten, and starts from zero."""
+"""The same of hosts that have answered, of keys, and of names that an `HourlyLimit` counts."""
 HOUR_SECONDS = 3600
 
 
@@ -119,10 +117,8 @@ class Limits:
         """
         self._first_posts = HourlyLimit(monotonic)
         self._answered: set[str] = set()
-        self._rests: defaultdict[str, dict[str, float]] = defaultdict(dict)
-        """Until when silent hosts rest, by key and host."""
-        self._refused: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        """The addresses of hosts that could not be entered last, by key and host."""
+        self._troubled: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        """By key and host the address that could not be entered; "" for a host that was silent."""
 
     def has_room(self, queue: Queue) -> bool:
         """Whether one more post of a key may begin: it has fewer than there are free senders.
@@ -130,62 +126,51 @@ class Limits:
         So one key alone gets half of them, and a further key finds one free. Example: of the 96 for
         new checks 28 keys have 3 each, and 12 are free.
         """
-        if (
-            self._running[f"key {queue.key_id}"]
-            >= self._senders - self._running["all"]
-        ):
+        free = self._senders - self._running["all"]
+        if self._running[f"key {queue.key_id}"] >= free:
             return False
-        if not queue.is_new:
-            return True
-        free = self._senders_of_new - self._running["new"]
         own = self._running[f"new of {queue.key_id}"]
+        free = self._senders_of_new - self._running["new"]
         is_alone = own == self._running["new"]
-        return own < free or (is_alone and free > 0)
+        return not queue.is_new or own < free or (is_alone and free > 0)
 
     def is_full(self, queue: Queue, host: str) -> bool:
         """Whether a host gets no further post of this queue now."""
-        most = EACH
-        if queue.is_new:
+        most = EACH - queue.is_new
+        if queue.is_new and host not in self._answered:
             # Others have a receiver that answers.
-            most = EACH - 1 if host in self._answered else 1
-        return (
-            self._running[f"host {host}"] >= most
-            or self.monotonic()
-            < self._rests[queue.key_id].get(host, -math.inf)
-            or self._is_crowded(queue, self._refused[queue.key_id].get(host))
+            most = 1
+        address = self._troubled[queue.key_id].get(host)
+        return self._running[f"host {host}"] >= most or self._is_crowded(
+            queue, address
         )
 
     def excluded(self, queue: Queue) -> tuple[list[str], list[str], list[str]]:
         """The hosts that get no further post of this queue now, as far as they are known.
 
-        Then those that were silent when its key posted to them last. Then those that get no first
+        Then those that had trouble when its key posted to them last. Then those that get no first
         post of it in this hour.
         """
-        silent = [*self._rests[queue.key_id]]
-        refused = self._refused[queue.key_id]
-        hosts = {
-            name[len("host ") :]
-            for name in self._running
-            if name.startswith("host ")
-        }
-        hosts.update(silent, refused)
+        troubled = self._troubled[queue.key_id]
+        hosts = set(troubled)
+        for name in self._running:
+            if name.startswith("host "):
+                hosts.add(name.removeprefix("host "))
         full = [host for host in hosts if self.is_full(queue, host)]
         dry = [
-            host
-            for host, address in refused.items()
-            if self._is_dry(queue, address)
+            host for host in troubled if self._is_dry(queue, troubled[host])
         ]
-        return full, silent, dry
+        return full, list(troubled), dry
 
     def has_first_posts(self, queue: Queue) -> bool:
         """Whether the key may begin one more alert in this hour."""
-        return self._first_posts.taken(
-            f"key {queue.key_id}"
-        ) < self._first_posts_of(queue)
+        taken = self._first_posts.taken(f"key {queue.key_id}")
+        return taken < self._most_first_posts(queue)
 
     def begin(self, run: Run) -> None:
         """Count a run, also at the address that could not be entered last."""
-        run.address = self._refused[run.queue.key_id].get(run.host)
+        troubled = self._troubled[run.queue.key_id]
+        run.address = troubled.get(run.host) or None
         self._add(run, 1)
 
     def end(self, run: Run) -> None:
@@ -198,17 +183,16 @@ class Limits:
         """
         self._add(run, -1)
         run.address = None
-        is_refused = self._is_crowded(run.queue, address)
-        if run.is_first and not is_refused:
-            is_refused = self._is_dry(
-                run.queue, address
-            ) or not self._take_first_post(run, address)
-        if not is_refused:
+        may_enter = not self._is_crowded(run.queue, address)
+        if may_enter and run.is_first:
+            may_enter = self._take_first_post(run.queue, address)
+            run.is_first = not may_enter
+        if may_enter:
             run.address = address
         elif address is not None:
-            _keep(self._refused, run, address)
+            self._note_trouble(run, address)
         self._add(run, 1)
-        return not is_refused
+        return may_enter
 
     def note(self, run: Run, has_answered: bool, seconds: float) -> None:
         """Note that a host has answered, or was silent for so long."""
@@ -216,42 +200,46 @@ class Limits:
             if len(self._answered) >= REMEMBERED:
                 self._answered.clear()
             self._answered.add(run.host)
-            self._rests[run.queue.key_id].pop(run.host, None)
-        elif seconds >= RESTS_FROM_SECONDS:
+            self._troubled[run.queue.key_id].pop(run.host, None)
+        elif seconds >= SILENT_SECONDS:
             self._answered.discard(run.host)
-            _keep(self._rests, run, self.monotonic() + RESTS * seconds)
+            self._note_trouble(run, "")
 
-    def _take_first_post(self, run: Run, address: str | None) -> bool:
-        """Count a first post, unless the key has begun too many alerts in this hour."""
-        most = self._first_posts_of(run.queue)
-        if self._first_posts.take(f"key {run.queue.key_id}", most):
+    def _note_trouble(self, run: Run, address: str) -> None:
+        """Where too much is known, all is forgotten."""
+        if len(self._troubled) > REMEMBERED:
+            self._troubled.clear()
+        hosts = self._troubled[run.queue.key_id]
+        if len(hosts) >= HOSTS:
+            hosts.clear()
+        hosts[run.host] = address
+
+    def _take_first_post(self, queue: Queue, address: str | None) -> bool:
+        """Count a first post, unless the key or the address had all of this hour."""
+        most = self._most_first_posts(queue)
+        if self._is_dry(queue, address) or self._first_posts.take(
+            f"key {queue.key_id}", most
+        ):
             return False
-        if address is not None and self._is_counted(run.queue):
-            self._first_posts.take(
-                f"address {address}", FIRST_POSTS_TO_ADDRESS
-            )
-        run.is_first = False
+        if address is not None and queue.is_new and most < math.inf:
+            self._first_posts.take(f"address {address}", math.inf)
         return True
 
     def _is_crowded(self, queue: Queue, address: str | None) -> bool:
         return self._running[f"address {address}"] >= EACH - queue.is_new
 
     def _is_dry(self, queue: Queue, address: str | None) -> bool:
+        """Whether an address gets no first post of this queue in this hour."""
         taken = self._first_posts.taken(f"address {address}")
-        return self._is_counted(queue) and taken >= FIRST_POSTS_TO_ADDRESS
+        is_limited = self._most_first_posts(queue) < math.inf
+        return queue.is_new and is_limited and taken >= FIRST_POSTS_TO_ADDRESS
 
-    def _is_counted(self, queue: Queue) -> bool:
-        """Whether its first posts count for the sum of an address."""
-        return queue.is_new and self._first_posts_of(queue) < math.inf
-
-    def _first_posts_of(self, queue: Queue) -> float:
-        """The first posts of its key in an hour; infinite for a key without limits."""
+    def _most_first_posts(self, queue: Queue) -> float:
+        """The first posts of a key in an hour; infinite for a key without limits."""
         most_checks = self._tiers.get(queue.tier, FREE).max_checks
-        return (
-            math.inf
-            if most_checks is None
-            else max(FIRST_POSTS, 2 * most_checks)
-        )
+        if most_checks is None:
+            return math.inf
+        return max(FIRST_POSTS, 2 * most_checks)
 
     def _add(self, run: Run, number: int) -> None:
         names = ["all", f"key {run.queue.key_id}", f"host {run.host}"]
@@ -266,7 +254,7 @@ class Limits:
 
 
 class HourlyLimit:
-    """Counts by name. The hour of a name begins with the first one that is taken.
+    """Counts by name. An hour begins with the first one that is taken after the hour before.
 
     Example with 30: 30 are taken between 12:10 and 12:20. The next one is taken at 13:10. Any
     thread may use it.
@@ -275,40 +263,25 @@ class HourlyLimit:
     def __init__(self, monotonic: Clock = time.monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        # Name -> when its hour ends, and how many were taken in it. Used under the lock only.
-        self._taken: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        # Both are used under the lock only.
+        self._taken: Counter[str] = Counter()
+        self._ends_at = -math.inf
 
     def take(self, name: str, most: float) -> float:
         """Take one. Returns 0, or the seconds until one is left, and then takes none."""
         with self._lock:
             now = self._monotonic()
-            ends_at, taken = self._of(name, now)
-            if taken >= most:
-                return ends_at - now
-            if not taken:
-                self._taken.pop(name, None)
-            self._taken[name] = ends_at, taken + 1
-            if len(self._taken) > REMEMBERED:
-                self._taken.popitem(last=False)
+            if now >= self._ends_at or len(self._taken) > REMEMBERED:
+                self._taken.clear()
+                self._ends_at = now + HOUR_SECONDS
+            if self._taken[name] >= most:
+                return self._ends_at - now
+            self._taken[name] += 1
             return 0
 
     def taken(self, name: str) -> int:
         """How many were taken in the hour that runs."""
         with self._lock:
-            return self._of(name, self._monotonic())[1]
-
-    def _of(self, name: str, now: float) -> tuple[float, int]:
-        ends_at, taken = self._taken.get(name, (now, 0))
-        return (ends_at, taken) if now < ends_at else (now + HOUR_SECONDS, 0)
-
-
-def _keep(
-    known: defaultdict[str, dict[str, Any]], run: Run, value: object
-) -> None:
-    """Keep a value of a key's host. Where too many are known, all are forgotten."""
-    if len(known) > REMEMBERED:
-        known.clear()
-    hosts = known[run.queue.key_id]
-    if len(hosts) >= HOSTS:
-        hosts.clear()
-    hosts[run.host] = value
+            if self._monotonic() >= self._ends_at:
+                return 0
+            return self._taken[name]

@@ -13,6 +13,7 @@ knows of the tables: a statement finds rows by their key, Python decides, and ro
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
+from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ from cardbeat.heartbeat.check import GIVEN_UP, Check, note
 
 KEPT = 100
 """Alerts that a check keeps; older finished ones are deleted."""
+REPAIRED = 1000
+"""Most alerts that one repair makes due."""
 LINK_CHARACTERS = 8
 """Of a check's id in the link to the dashboard: too few to ping with."""
 
@@ -154,16 +157,20 @@ class Outbox:
             key_ids = {check["api_key_id"] for check in checks.values()}
             keys = _rows_by(connection, "keys", "id", key_ids)
         found = []
-        for seq in seqs:
-            alert = alerts.get(seq)
-            check = alert and checks.get(alert["check_id"])
-            key = check and keys.get(check["api_key_id"])
+        for alert in filter(None, map(alerts.get, seqs)):
+            is_due = (alert["next_attempt_at"] or inf) <= now
             if (
-                alert
-                and check
-                and key
-                and _may_be_posted(alert, check, key, receiver, now)
+                alert["state"] != "pending"
+                or not is_due
+                or alert["receiver"] != receiver
             ):
+                continue
+            check = checks.get(alert["check_id"])
+            # Each may have been changed since the alert was read.
+            if not check or not check["webhook_url"]:
+                continue
+            key = keys.get(check["api_key_id"])
+            if key and key["revoked_at"] is None:
                 found.append(self._message(alert, check, key, now))
         return found
 
@@ -193,16 +200,47 @@ class Outbox:
         )
 
     def store(self, results: Sequence[Result], now: int) -> list[Result]:
-        """Store the results of up to 200 attempts; those that count. Raises `Unavailable`."""
+        """Store the results of up to 200 attempts; those that count. Raises `Unavailable`.
+
+        1. A result counts only for the attempt that it is of. One that failed at a URL which the
+        check no longer has changes neither state nor time. 2. The check shows the last result.
+        3. Behind an alert that ended the next one is due, and a delivered test lets an outage that
+        waits for its retry be tried. 4. Finished alerts beyond `KEPT` go.
+        """
+        read = [result.message.alert for result in results]
+        seqs = [alert["seq"] for alert in read]
+        check_ids = list({alert["check_id"] for alert in read})
 
         def store(transaction: Transaction) -> list[Result]:
             # So no change of a check comes between what is read and what is written.
-            check_ids = list(
-                {result.message.alert["check_id"] for result in results}
-            )
             sql = f"SELECT seq FROM checks WHERE id IN ({marks(check_ids)}) ORDER BY seq"
             self.database.lock(transaction, sql, check_ids)
-            return _store(transaction, results, now)
+            checks = _rows_by(transaction, "checks", "id", check_ids)
+            alerts = _rows_by(transaction, "alerts", "seq", seqs)
+            stored = []
+            delivery = {}
+            for result in results:
+                alert = alerts.get(result.message.alert["seq"])
+                if alert and _attempt_of(alert) == _attempt_of(
+                    result.message.alert
+                ):
+                    check = checks[alert["check_id"]]
+                    stored.append(_as_stored(result, alert, check))
+                    if check["webhook_url"] == result.message.webhook_url:
+                        delivery[check["id"]] = _DELIVERY.get(
+                            result.state, "failing"
+                        )
+            if stored:
+                _store_results(transaction, stored)
+                for told in ("ok", "failing"):
+                    changed = [
+                        check_id
+                        for check_id, last in delivery.items()
+                        if last == told != checks[check_id]["delivery"]
+                    ]
+                    _show(transaction, changed, told)
+                _go_on(transaction, stored, alerts, now)
+            return stored
 
         stored = self.database.write(store)
         note(
@@ -213,25 +251,11 @@ class Outbox:
 
     def repair(self, now: int) -> None:
         """Make the first waiting alerts due that have no time. There are none without a defect."""
-        firsts = (
-            "SELECT min(seq) AS seq FROM alerts WHERE state = 'pending'"
-            " GROUP BY check_id, outage IS NULL"
-        )
         with self.database.read() as connection:
-            rows = connection.execute(
-                f"SELECT first.seq FROM ({firsts}) AS first JOIN alerts ON alerts.seq = first.seq"
-                " WHERE next_attempt_at IS NULL LIMIT 1000"
-            ).fetchall()
-        seqs = [row["seq"] for row in rows]
-        if seqs:
-            # Older alerts never come, so what is first stays first.
-            sql = (
-                f"UPDATE alerts SET next_attempt_at = ? WHERE seq IN ({marks(seqs)})"
-                " AND state = 'pending' AND next_attempt_at IS NULL"
-            )
-            self.database.write(
-                lambda transaction: transaction.execute(sql, (now, *seqs))
-            )
+            seqs = _untimed(connection)[:REPAIRED]
+        self.database.write(
+            lambda transaction: _make_due(transaction, seqs, now)
+        )
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """The newest alerts of a check, as `GET /checks/{id}/alerts` has them, at most `KEPT`."""
@@ -257,6 +281,7 @@ class Outbox:
 
 
 _attempt_of = itemgetter("id", "attempts", "state")
+_DELIVERY = {"delivered": "ok"}
 _STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
 """The status that a check had when an alert of this type was stored."""
 
@@ -274,73 +299,6 @@ def _rows_by(
     }
 
 
-def _may_be_posted(
-    alert: Row, check: Row, key: Row, receiver: str, now: int
-) -> bool:
-    """Whether an alert is still due, and still for this host."""
-    due_at = alert["next_attempt_at"]
-    is_due = (
-        alert["state"] == "pending" and due_at is not None and due_at <= now
-    )
-    has_receiver = (
-        check["webhook_url"] is not None and alert["receiver"] == receiver
-    )
-    return is_due and has_receiver and key["revoked_at"] is None
-
-
-def _store(
-    transaction: Transaction, results: Sequence[Result], now: int
-) -> list[Result]:
-    """Store results of checks whose rows are locked; those that count, as they are stored.
-
-    1. A result counts only for the attempt that it is of. One that failed at a URL which the check
-    no longer has changes neither state nor time. 2. The check shows the last result. 3. Behind an
-    alert that ended the next one is due, and a delivered test lets an outage that waits for its
-    retry be tried. 4. Finished alerts beyond `KEPT` go.
-    """
-    read = [result.message.alert for result in results]
-    checks = _rows_by(
-        transaction, "checks", "id", {alert["check_id"] for alert in read}
-    )
-    alerts = _rows_by(
-        transaction, "alerts", "seq", [alert["seq"] for alert in read]
-    )
-    stored = []
-    delivery = {}
-    for result in results:
-        before = result.message.alert
-        alert = alerts.get(before["seq"])
-        if alert is None or _attempt_of(alert) != _attempt_of(before):
-            continue
-        check = checks[alert["check_id"]]
-        stored.append(_as_stored(result, alert, check))
-        if check["webhook_url"] == result.message.webhook_url:
-            delivery[check["id"]] = (
-                "ok" if result.state == "delivered" else "failing"
-            )
-    if stored:
-        _store_results(transaction, stored)
-        for told, is_new in (("ok", 0), ("failing", 1)):
-            changed = [
-                check_id
-                for check_id, last in delivery.items()
-                if last == told and checks[check_id]["delivery"] != told
-            ]
-            if changed:
-                among = marks(changed)
-                transaction.execute(
-                    f"UPDATE checks SET delivery = ? WHERE id IN ({among})",
-                    (told, *changed),
-                )
-                transaction.execute(
-                    "UPDATE alerts SET is_new = ? WHERE state = 'pending'"
-                    f" AND check_id IN ({among})",
-                    (is_new, *changed),
-                )
-        _go_on(transaction, stored, alerts, now)
-    return stored
-
-
 def _as_stored(result: Result, alert: Row, check: Row) -> Result:
     """The result, without effect on state and time if it failed at a URL that is gone."""
     if (
@@ -354,12 +312,27 @@ def _as_stored(result: Result, alert: Row, check: Row) -> Result:
     )
 
 
+def _show(
+    transaction: Transaction, check_ids: Sequence[str], delivery: str
+) -> None:
+    """Let these checks show the result of their last attempt."""
+    if check_ids:
+        among = marks(check_ids)
+        sql = f"UPDATE checks SET delivery = ? WHERE id IN ({among})"
+        transaction.execute(sql, (delivery, *check_ids))
+        transaction.execute(
+            f"UPDATE alerts SET is_new = ? WHERE state = 'pending' AND check_id IN ({among})",
+            (int(delivery != "ok"), *check_ids),
+        )
+
+
 def _store_results(
     transaction: Transaction, results: Sequence[Result]
 ) -> None:
-    types = "BIGINT BIGINT TEXT TEXT BIGINT BIGINT".split()
-    casts = [f"CAST(? AS {one})" for one in types]
-    row = f"({', '.join(casts)})"
+    row = (
+        "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT),"
+        " CAST(? AS BIGINT), CAST(? AS BIGINT))"
+    )
     values: list[object] = []
     for result in results:
         values += (result.message.alert["seq"], *result[1:])
@@ -384,56 +357,67 @@ def _go_on(
 
     The next alert of a check tells the outages that a finished one has not told.
     """
-    tested = set()
+    tested = []
     untold: Counter[str] = Counter()
-    ended = set()
     for result in results:
-        alert = alerts[result.message.alert["seq"]]
         if result.state == "pending":
             continue
-        ended.add(alert["check_id"])
-        told = 0
+        alert = alerts[result.message.alert["seq"]]
+        untold[alert["check_id"]] += alert["outages"]
         if result.state == "delivered":
-            told = result.message.alert["outages"]
+            untold[alert["check_id"]] -= result.message.alert["outages"]
             if alert["outage"] is None:
-                tested.add(alert["check_id"])
-        untold[alert["check_id"]] += alert["outages"] - told
-    if not ended:
-        return
-    firsts = transaction.execute(
-        "SELECT check_id, seq, outage, attempts, next_attempt_at FROM alerts WHERE seq IN ("
-        f"SELECT min(seq) FROM alerts WHERE state = 'pending' AND check_id IN ({marks(ended)})"
-        " GROUP BY check_id, outage IS NULL)",
-        list(ended),
-    ).fetchall()
-    due = []
-    for first in firsts:
-        is_outage = first["outage"] is not None
-        waits_for_retry = (
-            first["attempts"] and is_outage and first["check_id"] in tested
+                tested.append(alert["check_id"])
+    if untold:
+        ended = list(untold)
+        among = f"AND check_id IN ({marks(ended)})"
+        _make_due(transaction, _untimed(transaction, among, ended), now)
+        _drop_oldest(transaction, ended)
+    if tested:
+        transaction.execute(
+            "UPDATE alerts SET next_attempt_at = ? WHERE state = 'pending' AND outage IS NOT NULL"
+            f" AND next_attempt_at IS NOT NULL AND check_id IN ({marks(tested)})",
+            (now, *tested),
         )
-        if first["next_attempt_at"] is None or waits_for_retry:
-            due.append(first["seq"])
-        if is_outage and untold[first["check_id"]]:
-            sql = "UPDATE alerts SET outages = outages + ? WHERE seq = ?"
-            transaction.execute(sql, (untold[first["check_id"]], first["seq"]))
-    if due:
-        sql = f"UPDATE alerts SET next_attempt_at = ? WHERE seq IN ({marks(due)})"
-        transaction.execute(sql, (now, *due))
-    _drop_oldest(transaction, list(ended))
+    for check_id, number in untold.items():
+        if number:
+            transaction.execute(
+                "UPDATE alerts SET outages = outages + ? WHERE seq = (SELECT min(seq) FROM alerts"
+                " WHERE state = 'pending' AND check_id = ? AND outage IS NOT NULL)",
+                (number, check_id),
+            )
+
+
+def _untimed(
+    transaction: Transaction, among: str = "", check_ids: Sequence[str] = ()
+) -> list[int]:
+    """The first waiting alerts that have no time, among those of some checks or of all."""
+    firsts = transaction.execute(
+        "SELECT seq, next_attempt_at FROM alerts WHERE seq IN"
+        f" (SELECT min(seq) FROM alerts WHERE state = 'pending' {among}"
+        " GROUP BY check_id, outage IS NULL)",
+        check_ids,
+    )
+    return [seq for seq, due_at in firsts if due_at is None]
+
+
+def _make_due(transaction: Transaction, seqs: Sequence[int], now: int) -> None:
+    if seqs:
+        transaction.execute(
+            "UPDATE alerts SET next_attempt_at = ? WHERE state = 'pending'"
+            f" AND seq IN ({marks(seqs)})",
+            (now, *seqs),
+        )
 
 
 def _drop_oldest(transaction: Transaction, check_ids: Sequence[str]) -> None:
     """Delete the finished alerts of these checks beyond the newest `KEPT`."""
-    rows = transaction.execute(
-        "SELECT id, (SELECT seq FROM alerts WHERE check_id = checks.id"
-        " ORDER BY seq DESC LIMIT 1 OFFSET ?) AS beyond"
-        f" FROM checks WHERE id IN ({marks(check_ids)})",
-        (KEPT, *check_ids),
-    ).fetchall()
-    for row in rows:
-        if row["beyond"] is not None:
-            transaction.execute(
-                "DELETE FROM alerts WHERE check_id = ? AND seq <= ? AND state <> 'pending'",
-                (row["id"], row["beyond"]),
-            )
+    places = (
+        "SELECT seq, row_number() OVER (PARTITION BY check_id ORDER BY seq DESC) AS place"
+        f" FROM alerts WHERE check_id IN ({marks(check_ids)})"
+    )
+    transaction.execute(
+        "DELETE FROM alerts WHERE state <> 'pending' AND seq IN"
+        f" (SELECT seq FROM ({places}) AS placed WHERE place > ?)",
+        (*check_ids, KEPT),
+    )

@@ -37,8 +37,10 @@ from cardbeat.heartbeat.alerts.target import (
 ANSWER_BYTES = 64 * 1024
 ANSWER_LINES = 128
 """Bytes and lines of heads that are read. Each line takes CPU."""
-HEARD = (b"http/", b"retry-after:")
-"""The lines of a head that are parsed: a `Content-Type` of 64 KB costs Python 2 s."""
+HEARD = b"retry-after:"
+"""The header that is parsed: a `Content-Type` of 64 KB costs Python 2 s."""
+_INFORMATIONAL = re.compile(rb"\S+ +1(?!01)\d\d\b")
+"""Any but 101, which changes the protocol, so it is the last one."""
 ADDRESSES_VETTED = 64
 ADDRESSES_TRIED = 8
 """Addresses of one name. A name server may give thousands."""
@@ -124,20 +126,13 @@ class Sender(urllib.request.AbstractHTTPHandler):
         return Outcome(status, error, headers.get("Retry-After"))
 
     def http_open(self, request: _Request) -> http.client.HTTPResponse:
-        return self._begin(_Connection, request)
+        connect = functools.partial(self._connect, request.run)
+        return self.do_open(_Connection, request, connect=connect)
 
     def https_open(self, request: _Request) -> http.client.HTTPResponse:
-        return self._begin(_TlsConnection, request, context=self._tls())
-
-    def _begin(
-        self,
-        kind: Callable[..., "_Connection"],
-        request: _Request,
-        **options: Any,
-    ) -> http.client.HTTPResponse:
         connect = functools.partial(self._connect, request.run)
         return self.do_open(
-            functools.partial(kind, connect=connect), request, **options
+            _TlsConnection, request, connect=connect, context=self._tls()
         )
 
     def _connect(
@@ -216,46 +211,34 @@ class _Proxy(urllib.request.ProxyHandler):
         request.set_proxy(proxy, "http")
 
 
-class _Head(io.BufferedReader):
-    """An answer, of which only the head is read, and of that only the lines that are `HEARD`."""
-
-    _lines = 0
-    _left = ANSWER_BYTES
-
-    def readline(self, _size: int | None = -1) -> bytes:
-        while True:
-            line = super().readline(self._left)
-            if not line and not self._lines:
-                return line
-            self._lines += 1
-            self._left -= len(line)
-            # A CR also ends a line for the parser: in 64 KB are 20,000 headers, 25 ms of CPU.
-            is_line = line.endswith(b"\n") and b"\r" not in line.removesuffix(
-                b"\r\n"
-            )
-            if not is_line or self._lines > ANSWER_LINES:
-                raise http.client.HTTPException(
-                    "its answer is cut off or too long"
-                )
-            is_header = line.startswith((b" ", b"\t")) or b":" in line
-            if not is_header or line.lower().startswith(HEARD):
-                return line
-
-
 class _Response(http.client.HTTPResponse):
-    """The final answer. Skips 102, 103 and others; http.client itself skips only 100."""
+    """An answer of which only the final head is read, and of that only what is `HEARD`."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.fp = _Head(self.fp.detach())
+        with self.fp as stream:
+            self.fp = io.BufferedReader(io.BytesIO(_final_head(stream)))
 
-    def begin(self) -> None:
-        super().begin()
-        # 101 changes the protocol, so it is the last one.
-        while self.status < 200 and self.status != 101:
-            # http.client reads the next answer only if there are no headers yet.
-            self.headers = None  # type: ignore[assignment]
-            super().begin()
+
+def _final_head(stream: io.BufferedReader) -> bytes:
+    """The head of the final answer, after 102, 103 and other informational ones."""
+    head = b""
+    left = ANSWER_BYTES
+    for _ in range(ANSWER_LINES):
+        line = stream.readline(left)
+        left -= len(line)
+        if not line and left == ANSWER_BYTES:
+            return line
+        # A CR also ends a line for the parser: in 64 KB are 20,000 headers, 25 ms of CPU.
+        if not line.endswith(b"\n") or b"\r" in line.removesuffix(b"\r\n"):
+            break
+        if not line.strip() and not _INFORMATIONAL.match(head):
+            return head + line
+        if not line.strip():
+            head = b""
+        elif not head or line.lower().startswith(HEARD):
+            head += line
+    raise http.client.HTTPException("its answer is cut off or too long")
 
 
 class _Connection(http.client.HTTPConnection):
@@ -264,7 +247,7 @@ class _Connection(http.client.HTTPConnection):
     def __init__(
         self,
         *arguments: Any,
-        connect: Callable[..., socket.socket],
+        connect: Callable[..., socket.socket] = socket.create_connection,
         **named: Any,
     ):
         super().__init__(*arguments, **named)

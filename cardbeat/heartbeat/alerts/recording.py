@@ -34,14 +34,10 @@ def record(
     that waits counts it.
     """
     checks = [check for check in checks if check.webhook_url is not None]
+    ids = [check.id for check in checks]
     if alert_type in (RECOVERED, REMINDER):
-        reminded = [
-            check.id for check in checks if check.repeat_seconds is not None
-        ]
-        drop_reminders(transaction, reminded)
-    waiting = _waiting(
-        transaction, [check.id for check in checks], alert_type == TEST
-    )
+        drop_reminders(transaction, ids)
+    waiting = _waiting(transaction, ids, alert_type == TEST)
     if alert_type == REMINDER:
         checks = [check for check in checks if check.id not in waiting]
     if alert_type == RECOVERED:

@@ -1,5 +1,6 @@
 """When an alert is tried again after an attempt: the schedule of `docs/alerts.md`."""
 
+from math import ceil
 from typing import NamedTuple
 
 from cardbeat.heartbeat.alerts.message import Outcome
@@ -22,19 +23,21 @@ LONGEST_RETRY_AFTER_SECONDS = 24 * 3600
 """The longest `Retry-After` that is honoured."""
 OLDEST_SECONDS = 4 * 24 * 3600
 """An alert that is older than this has one attempt, and is then given up."""
+HURRIED_SECONDS = 600
+"""A new alert does not hurry one that was tried less than this ago."""
 GONE = 410
 """The status that says that the URL will never work again."""
 
 
 class Verdict(NamedTuple):
-    """The alert's new state and, while that is `pending`, the seconds until its next attempt.
+    """The alert's new state and, while that is `pending`, the Unix time of its next attempt.
 
-    `asked_seconds` are those of a `Retry-After`.
+    Until `asked_until` no new alert of its check lets it be tried sooner.
     """
 
     state: str
-    wait_seconds: float | None = None
-    asked_seconds: float = 0
+    next_attempt_at: int | None = None
+    asked_until: int | None = None
 
 
 def verdict(
@@ -55,7 +58,11 @@ def verdict(
         return Verdict("failed")
     wait_seconds = SCHEDULE_SECONDS[attempts - 1] * (1 + JITTER * luck)
     asked_seconds = _asked_seconds(outcome.retry_after, now)
-    return Verdict("pending", max(wait_seconds, asked_seconds), asked_seconds)
+    return Verdict(
+        "pending",
+        ceil(now + max(wait_seconds, asked_seconds)),
+        ceil(now + max(HURRIED_SECONDS, asked_seconds)),
+    )
 
 
 def _asked_seconds(retry_after: str | None, now: float) -> float:

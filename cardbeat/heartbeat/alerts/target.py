@@ -134,16 +134,12 @@ def parse(url: str) -> Target:
 
     Does not check whether the host is allowed.
     """
-    # Every character has at least one byte: do not encode a text that is too long anyway.
-    if (
-        len(url) > URL_BYTES
-        or len(url.encode(errors="surrogatepass")) > URL_BYTES
-    ):
+    if len(url.encode(errors="surrogatepass")) > URL_BYTES:
         raise BadTarget("The URL is longer than 2,000 bytes.")
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise BadTarget("The URL is not valid.") from None
+        raise BadTarget(_INVALID) from None
     if not _AMBIGUOUS.isdisjoint(parts.netloc):
         raise BadTarget(
             "The URL's host has letters that stand for different names; write it in ASCII, as "
@@ -222,9 +218,7 @@ def allowed(address: IpAddress, allow_private: bool) -> bool:
         return allow_private and not _is_among(
             _last_32_bits(address), METADATA
         )
-    inner = ipv4_inside(address)
-    if inner is not None:
-        return allowed(inner, allow_private)
+    address = _plain(address)
     if _is_among(address, NEVER):
         return False
     return allow_private or not (
@@ -238,21 +232,19 @@ def address_name(address: IpAddress) -> str:
     For IPv6 it is the /64 network, which belongs to one owner (RFC 4291, 2.5.1); for an IPv4
     address inside an IPv6 address, the IPv4 address.
     """
+    address = _plain(address)
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
-    inner = ipv4_inside(address)
-    return str(inner or ipaddress.IPv6Network((address, 64), strict=False))
+    return str(ipaddress.IPv6Network((address, 64), strict=False))
 
 
-def ipv4_inside(address: IpAddress) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that a mapped, a NAT64 or a 6to4 address stands for; None for others."""
+def _plain(address: IpAddress) -> IpAddress:
+    """The IPv4 address that a mapped, a NAT64 or a 6to4 address stands for, else the address."""
     if isinstance(address, ipaddress.IPv4Address):
-        return None
-    return (
-        _last_32_bits(address)
-        if _is_among(address, WITH_IPV4)
-        else address.sixtofour
-    )
+        return address
+    if _is_among(address, WITH_IPV4):
+        return _last_32_bits(address)
+    return address.sixtofour or address
 
 
 def is_own(address: IpAddress) -> bool:

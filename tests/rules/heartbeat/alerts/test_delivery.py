@@ -476,21 +476,17 @@ def test_an_address_gets_so_many_first_posts_an_hour_of_limited_keys_whose_alert
     assert len(set(limited.ids)) == FIRST_POSTS_TO_ADDRESS
 
 
-def test_a_receiver_that_was_silent_rests_while_others_are_served(mail):
-    silent, other = key_with(mail, "silent.example", "b.example")
-    mail.hung = {"silent.example"}
-    mail.outcomes = [SILENT]
-    mail.fail(silent)
-    wait_until(lambda: mail.running == 1)
-    mail.elapsed.advance(10)
-    mail.hung = set()
+def test_a_receiver_that_was_silent_gets_the_next_try_when_the_history_says(
+    mail, check
+):
+    mail.silent = {"hooks.example"}
+    mail.fail(check)
     mail.settled(1)
-    mail.pass_time(20)
-    mail.fail(other)
+    mail.silent.clear()
+    assert waits_until(mail, check) <= mail.in_text(6)
+    mail.pass_time(6)
     mail.settled(2)
-    assert mail.hosts == ["silent.example", "b.example"]
-    mail.pass_time(11)
-    mail.settled(3)
+    assert mail.states(check) == ["delivered"]
 
 
 def test_silent_receivers_that_are_more_than_the_senders_wait_for_the_others_of_their_key(
