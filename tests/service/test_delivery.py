@@ -3,7 +3,7 @@
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.kit.receiver import Receiver, answer, hang
+from tests.kit.receiver import Receiver, answer
 from tests.kit.support import wait_until
 from tests.service.customer import Customer
 
@@ -51,44 +51,6 @@ def test_outages_are_told_as_described_and_signed_for_any_verifier(
             data["overdue_seconds"],
         )
         assert (told, data["check"].keys()) == (wanted, check.keys() - HIDDEN)
-
-
-def test_every_attempt_is_signed_anew_under_one_id_and_the_check_shows_how_it_goes(
-    customer,
-):
-    with Receiver(
-        answer(500), answer(302, "Location: /x\r\n"), answer()
-    ) as receiver:
-        check = customer.check(receiver.url)
-        assert customer.read(check)["delivery"] is None
-        customer.test_alert(check)
-        for attempt, seconds in ((1, 7), (2, 37)):
-            wait_until(
-                lambda: customer.alerts(check)[0]["attempts"] == attempt
-            )
-            assert customer.read(check)["delivery"] == "failing"
-            customer.app.clock.advance(seconds)
-            customer.app.service.delivery.wake()
-        wait_until(lambda: customer.states(check) == ["delivered"])
-    assert customer.read(check) == check | {"delivery": "ok"}
-    assert len(set(receiver.ids)) == 1
-    assert [customer.verified(it)["type"] for it in receiver.received] == [
-        "check.test"
-    ] * 3
-
-
-def test_a_receiver_that_holds_on_holds_up_no_other(customer):
-    with Receiver(hang, host="127.0.0.2") as bad, Receiver() as good:
-        held = [customer.check(bad.url) for _ in range(10)]
-        checks = [customer.check(good.url) for _ in range(10)]
-        customer.goes_overdue()
-        wait_until(
-            lambda: all(
-                customer.states(check) == ["delivered"] for check in checks
-            )
-        )
-        assert bad.connections == 1
-        assert all(customer.states(check) == ["pending"] for check in held)
 
 
 def test_without_the_flag_a_private_receiver_gets_nothing(app):

@@ -19,7 +19,7 @@ from cardbeat.heartbeat.alerts.limits import (
 from cardbeat.heartbeat.alerts.message import Outcome
 from cardbeat.heartbeat.alerts.retries import SCHEDULE_SECONDS
 from tests.kit.heart import Heart
-from tests.kit.mail import FAILED, SILENT, Mail
+from tests.kit.mail import FAILED, Mail
 from tests.kit.postgresql import BOTH_ENGINES, POSTGRESQL, SQLITE
 from tests.kit.support import wait_until
 
@@ -38,10 +38,10 @@ def mail(database, clock):
     let_go(mail)
 
 
-@pytest.fixture
-def limited(database, clock):
-    """With keys in the tier `free` as it is."""
-    mail = Mail(database, clock, Heart(database, clock, FREE))
+@pytest.fixture(params=[FREE])
+def limited(request, database, clock):
+    """With keys in the tier `free` as it is, or in another one."""
+    mail = Mail(database, clock, Heart(database, clock, request.param))
     mail.delivery.start()
     yield mail
     let_go(mail)
@@ -440,6 +440,14 @@ def test_the_look_for_keys_with_due_alerts_takes_no_longer_with_more_alerts(
 
 
 @SQLITE
+@pytest.mark.parametrize("limited", [UNLIMITED], indirect=True)
+def test_an_unlimited_key_has_no_limit_of_first_posts(limited):
+    for _ in range(FIRST_POSTS // 2 + 10):
+        limited.flap(limited.heart.create())
+    limited.settled(FIRST_POSTS + 20)
+
+
+@SQLITE
 def test_a_limited_key_begins_so_many_alerts_in_an_hour(limited):
     checks = [limited.heart.create() for _ in range(100)]
     for _ in range(3):
@@ -609,14 +617,3 @@ def test_an_alert_without_a_time_is_found(mail, refused):
     mail.pass_time(601)
     mail.settled(3)
     assert mail.states(refused) == ["delivered"] * 2
-
-
-@SQLITE
-def test_an_unlimited_key_has_no_limit_of_first_posts(database, clock):
-    mail = Mail(database, clock, Heart(database, clock, UNLIMITED))
-    mail.delivery.start()
-    checks = [mail.heart.create() for _ in range(FIRST_POSTS // 2 + 10)]
-    for check in checks:
-        mail.flap(check)
-    mail.settled(2 * len(checks))
-    let_go(mail)

@@ -179,27 +179,6 @@ def test_a_time_is_told_in_at_most_two_units_and_never_longer_than_it_was(
 
 
 KINDS = ("check.overdue", "check.reminder", "check.recovered", "check.test")
-LONGEST = {
-    "late_seconds": 35_999_999,
-    "overdue_seconds": 35_999_999,
-    "outages": 9999,
-}
-
-
-@pytest.mark.parametrize("reason", ["late", "failed"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_longest_sentence_fits_one_screen_of_a_phone_and_the_largest_body_3_kib(
-    kind, reason
-):
-    check = check_with("\U0001f4be" * 100, last_ping_at=NOW)
-    sent = body_of(
-        told_with(kind, reason, **LONGEST),
-        check,
-        f"https://{'x' * 100}/dashboard#01234567",
-    )
-    assert len(sent) < 3072
-    # A phone shows some 30 lines of 40 characters.
-    assert len(json.loads(sent)["text"]) < 12 * 40
 
 
 @pytest.mark.parametrize(
