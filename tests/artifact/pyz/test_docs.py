@@ -17,7 +17,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from cardbeat.commands import serve, setup
+from cardbeat.commands import serve
 from cardbeat.commands.options import SERVE_OPTIONS
 from cardbeat.config import FREE
 from cardbeat.heartbeat.alerts.message import signed_headers
@@ -284,7 +284,7 @@ def config_from(monkeypatch, pairs):
     with monkeypatch.context() as patch:
         for name, value in variables.items():
             patch.setenv(name, value)
-        return setup.config_of(serve.parser().read([]))
+        return serve.config_of(serve.parser().read([]))
 
 
 @pytest.mark.quick
@@ -332,7 +332,7 @@ def test_every_variable_of_a_container_is_one_of_the_program(monkeypatch):
     for where in (of_docker_run(), in_compose, in_pod):
         config = config_from(monkeypatch, [*in_image.split(), *where])
         assert not [
-            said for said in setup.mistakes(config) if "--base-url" in said
+            said for said in serve.mistakes(config) if "--base-url" in said
         ]
         assert config.trusted_proxies
     (subnet,) = compose["networks"]["default"]["ipam"]["config"]
