@@ -147,7 +147,9 @@ class Face:
         """The width of a grapheme by itself, as the sum of its characters."""
         if self.font.advance_em:
             return self.font.advance_em * len(grapheme)
-        return _advance_em(self._path, grapheme)
+        return sum(
+            _advance_em(self._path, character) for character in grapheme
+        )
 
     def extent(self, text: str, rtl: bool) -> tuple[float, float, float]:
         """The width of a text as one run, and its height above and below the baseline, in em."""
@@ -231,9 +233,9 @@ def anchors_of(name: str) -> Anchors:
 
 
 @lru_cache(8_000)
-def _advance_em(path: str, grapheme: str) -> float:
+def _advance_em(path: str, character: str) -> float:
     length = _opened(path, _MEASURED_PX, False).getlength
-    return sum(map(length, grapheme)) / _MEASURED_PX
+    return length(character) / _MEASURED_PX
 
 
 @lru_cache(128)
