@@ -170,14 +170,17 @@ class CardRoutes:
                     raise Unavailable("stopping")
                 if self._monotonic() > until:
                     raise Unavailable("busy", retry_after_seconds=1)
-                flight.set_result(self._draw(name, card))
+                sealed = self._draw(name, card)
             except Exception as error:
+                self._flights.pop(name)
                 flight.set_error(error)
+                return
+            # It is stored: a request that comes later finds it there.
+            self._flights.pop(name)
+            flight.set_result(sealed)
 
         self._waiting.update(limits.keys())
         self._flights[name] = flight
-        # By then it is stored: a request that comes later finds it there.
-        flight.when_done(lambda: self._flights.pop(name))
         self._worker.submit(client, settle, key.id)
         return flight
 
