@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from cardbeat.clock import time_or_none, utc_text
 from cardbeat.errors import Invalid, unknown_fields
-from cardbeat.log import cut
 from cardbeat.text import first_control_of_direction, first_seen
 
 log = logging.getLogger(__name__)
@@ -155,7 +154,7 @@ class Check(NamedTuple):
 
         The name that its owner chose could look like a line of the log.
         """
-        return f"check {cut(self.id)} of key {self.api_key_id}"
+        return f"check {self.id[:4]}... of key {self.api_key_id}"
 
     def as_read(self, host_of: Callable[[str], str]) -> dict[str, Any]:
         """The check as a read-only key sees it.

@@ -300,12 +300,14 @@ def _pinged_id(request: Request) -> str:
 def _ping_answer(told: Told | None) -> Response:
     if told is None:
         raise no_check()
-    answer = {
-        "status": told.status,
-        "recovered": told.recovered,
-        "deadline_at": utc_text(told.deadline_at),
-    }
-    return Response.json(200, answer)
+    return Response.json(
+        200,
+        {
+            "status": told.status,
+            "recovered": told.recovered,
+            "deadline_at": utc_text(told.deadline_at),
+        },
+    )
 
 
 def _number(

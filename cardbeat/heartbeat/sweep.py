@@ -59,17 +59,19 @@ _NEXT_REMINDER = (
 )
 
 _CREDIT = (
-    "UPDATE checks SET clock_from ="
-    " CASE WHEN clock_from + :gap < :until THEN clock_from + :gap ELSE :until END"
-    " WHERE seq > :after AND seq <= :last AND status = 'on_time' AND clock_from <= :until"
+    "UPDATE checks SET clock_from = CASE WHEN clock_from + :credit_gap < :credit_until"
+    " THEN clock_from + :credit_gap ELSE :credit_until END"
+    " WHERE seq > :credit_after AND seq <= :last AND status = 'on_time'"
+    " AND clock_from <= :credit_until"
 )
 _SET_BACK = (
-    "UPDATE checks SET clock_from = :until"
-    " WHERE seq > :after AND seq <= :last AND status = 'on_time' AND clock_from > :until"
+    "UPDATE checks SET clock_from = :credit_until"
+    " WHERE seq > :credit_after AND seq <= :last AND status = 'on_time'"
+    " AND clock_from > :credit_until"
     " AND (snoozed_until IS NULL OR clock_from > snoozed_until)",
-    "UPDATE checks SET remind_at = :until + repeat_seconds"
-    " WHERE seq > :after AND seq <= :last AND remind_at > :until + repeat_seconds"
-    " AND (snoozed_until IS NULL OR snoozed_until <= :until)",
+    "UPDATE checks SET remind_at = :credit_until + repeat_seconds"
+    " WHERE seq > :credit_after AND seq <= :last AND remind_at > :credit_until + repeat_seconds"
+    " AND (snoozed_until IS NULL OR snoozed_until <= :credit_until)",
 )
 
 
@@ -77,7 +79,7 @@ class Sweep(BackgroundThread):
     """Sweeps at the start and then every `sweep_seconds`, in a thread of its own.
 
     With a `fence` it sweeps only while this process holds the lease. `wake` is called after each
-    write, `after` after each finished sweep. `last_duration_seconds` is None
+    commit that stored alerts, `after` after each finished sweep. `last_duration_seconds` is None
     until a sweep finished.
     """
 
@@ -163,11 +165,12 @@ class Sweep(BackgroundThread):
         started = self._monotonic()
         marked = 0
         while not self.stopping.is_set():
-            overdue, is_last = self._database.write(self._step)
+            overdue, due = self._database.write(self._step)
             marked += len(overdue)
-            self._wake()
+            if due:
+                self._wake()
             note(OVERDUE, [check.subject for check in overdue])
-            if is_last:
+            if due is not None and due < self._marked_at_once:
                 self._ended_at = self._monotonic()
                 self.last_duration_seconds = self._ended_at - started
                 if self._after is not None:
@@ -175,10 +178,12 @@ class Sweep(BackgroundThread):
                 break
         return marked
 
-    def _step(self, transaction: Transaction) -> tuple[list[Check], bool]:
-        """One write of a sweep: the checks that it marked, and whether none are left to mark.
+    def _step(
+        self, transaction: Transaction
+    ) -> tuple[list[Check], int | None]:
+        """One write of a sweep: the checks that it marked, and how many were due.
 
-        While clocks have to be moved, no check is marked.
+        While clocks have to be moved, no check is marked, and the second is None.
         """
         if self._fence is not None:
             self._fence.confirm(transaction)
@@ -186,20 +191,24 @@ class Sweep(BackgroundThread):
         noted = numbers(transaction)
         if GAP in noted:
             self._move(transaction, noted)
-            return [], False
+            return [], None
         gap = now - noted.get(LAST_SWEEP, now)
         if 0 <= gap <= self._outage_seconds:
             set_numbers(transaction, **{LAST_SWEEP: now})
             return self._mark(transaction, now)
         set_numbers(transaction, **{GAP: gap, UNTIL: now, AFTER: 0})
         if gap < 0:
-            _set_alerts_back(transaction, gap, now)
+            transaction.execute(
+                "UPDATE alerts SET next_attempt_at = next_attempt_at + ?"
+                " WHERE state = 'pending' AND next_attempt_at > ?",
+                (gap, now),
+            )
         log.warning(
             "no sweep for %d s, or the clock was set: the deadlines of checks that were on time"
             " move by as much",
             gap,
         )
-        return [], False
+        return [], None
 
     def _move(self, transaction: Transaction, noted: dict[str, int]) -> None:
         """Move the clocks of the next checks, after an outage or after the clock was set.
@@ -216,11 +225,6 @@ class Sweep(BackgroundThread):
         A process that is killed in between leaves the rest to the next one, and a further gap is
         found then.
         """
-        values = {
-            "gap": noted[GAP],
-            "until": noted[UNTIL],
-            "after": noted[AFTER],
-        }
         batch = "SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?"
         sql = f"SELECT max(seq) FROM ({batch}) AS batch"
         found = transaction.execute(
@@ -233,17 +237,16 @@ class Sweep(BackgroundThread):
             )
             set_numbers(transaction, **{LAST_SWEEP: noted[UNTIL]})
             return
-        values["last"] = found[0]
         set_numbers(transaction, **{AFTER: found[0]})
         self._database.lock(
             transaction, batch, (noted[AFTER], self._moved_at_once)
         )
         for statement in [_CREDIT] if noted[GAP] > 0 else _SET_BACK:
-            transaction.execute(statement, values)
+            transaction.execute(statement, noted | {"last": found[0]})
 
     def _mark(
         self, transaction: Transaction, now: int
-    ) -> tuple[list[Check], bool]:
+    ) -> tuple[list[Check], int]:
         """Mark one batch of checks, and remind of others; store the alerts with it.
 
         Rows that another session holds are left for the next sweep. The conditions stand in the
@@ -253,7 +256,7 @@ class Sweep(BackgroundThread):
             transaction, _DUE, (now, self._marked_at_once)
         )
         if not due:
-            return [], True
+            return [], 0
         among = f"seq IN ({marks(due)})"
         marked = outages.turn_overdue(
             transaction,
@@ -270,13 +273,4 @@ class Sweep(BackgroundThread):
             )
             reminded = [Check(*row) for row in rows]
             recording.record(transaction, message.REMINDER, reminded, now)
-        return marked, len(due) < self._marked_at_once
-
-
-def _set_alerts_back(transaction: Transaction, gap: int, now: int) -> None:
-    """Move the next attempts of alerts back with the clock."""
-    transaction.execute(
-        "UPDATE alerts SET next_attempt_at = next_attempt_at + ?"
-        " WHERE state = 'pending' AND next_attempt_at > ?",
-        (gap, now),
-    )
+        return marked, len(due)

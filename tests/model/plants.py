@@ -4,7 +4,6 @@ Each is the smallest change that brings its bug about. The options of a world ar
 """
 
 import contextlib
-import sqlite3
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -48,119 +47,86 @@ class Plant(NamedTuple):
     """Parts of the sentences that tell of it; by another violation it is not found."""
 
 
-def no_guard_in_the_sweep() -> None:
-    """A check that is overdue is marked again."""
-    disk.REWRITTEN.append(
-        ("CASE WHEN status = 'on_time' THEN", "CASE WHEN 1 THEN")
-    )
-    disk.REWRITTEN.append(
-        ("WHERE status = 'on_time' AND seq IN", "WHERE seq IN")
-    )
+def rewritten(*pairs):
+    """Put others in the place of these parts of the product's statements."""
+    return lambda: disk.REWRITTEN.extend(pairs)
 
 
-def alert_outside_the_transaction() -> None:
+def alert_outside_the_transaction():
     """The change of status is committed first, and then its alert."""
     record = recording.record
     begin = sweep.Sweep.__init__
     databases = []
 
-    def later(
-        connection: sqlite3.Connection, kind: str, checks: Any, now: int
-    ) -> None:
+    def later(connection, kind, checks, now):
         if kind == message.TEST:
             record(connection, kind, checks, now)
         else:
             # As a ping, because the writer can't wait for itself.
             databases[-1].write_ping(record_all, (kind, checks, now), "")
 
-    def keep(self: Any, database: Any, *others: Any, **options: Any) -> None:
+    def keep(self, database, *others, **options):
         databases.append(database)
         begin(self, database, *others, **options)
 
-    def record_all(
-        connection: sqlite3.Connection, items: list[Any]
-    ) -> list[None]:
+    def record_all(connection, items):
         return [record(connection, *values) for values in items]
 
     recording.record = later
-    sweep.Sweep.__init__ = keep  # type: ignore[method-assign]
+    sweep.Sweep.__init__ = keep
 
 
-def alerts_out_of_order() -> None:
-    """Of the alerts that wait for a check the newest is sent first."""
-    disk.REWRITTEN.append(
-        ("SELECT min(seq) FROM alerts", "SELECT max(seq) FROM alerts")
-    )
-
-
-def revocation_half_done() -> None:
+def revocation_half_done():
     """What a crash leaves of a revoked key is not taken up again."""
 
-    def finish(self: Any) -> None:
+    def finish(self):
         with contextlib.suppress(Refusal):
             self.remove_revoked()
 
-    def wake(self: Any) -> None:
+    def wake(self):
         threading.Thread(target=finish, name="tidy", args=(self,)).start()
 
-    tidy.Tidy.start = lambda self: None  # type: ignore[method-assign]
-    tidy.Tidy.wake = wake  # type: ignore[method-assign]
+    tidy.Tidy.start = lambda self: None
+    tidy.Tidy.wake = wake
 
 
-def revoked_key_still_heard() -> None:
+def revoked_key_still_heard():
     """A check takes what its job signals until the removal of its revoked key comes to it."""
     pings._HAS_KEY = "1"
 
 
-def wake_up_lost() -> None:
+def wake_up_lost():
     """The deliverer is not told of new alerts, and finds them at its next poll."""
-    delivery.Delivery.wake = lambda self: None  # type: ignore[method-assign]
+    delivery.Delivery.wake = lambda self: None
 
 
-def revocation_in_one_transaction() -> None:
+def revocation_in_one_transaction():
     """A key goes with all its checks and alerts at once, and everybody's pings wait for it."""
 
-    def revoke(self: Any, key_id: str) -> Any:
+    def revoke(self, key_id):
         sql = "DELETE FROM keys WHERE id = ?"
         return self._database.write(
             lambda connection: connection.execute(sql, (key_id,)).rowcount > 0
         )
 
-    store.Keys.revoke = revoke  # type: ignore[method-assign]
+    store.Keys.revoke = revoke
 
 
-def move_waits() -> None:
-    """A changed webhook URL gets what waits a day later."""
-    disk.REWRITTEN.append(
-        (
-            "IS NULL THEN NULL ELSE ? END",
-            "IS NULL THEN NULL ELSE ? + 86400 END",
-        )
-    )
-
-
-def gone_from_the_url_before() -> None:
+def gone_from_the_url_before():
     """A 410 from the URL that a check had ends an alert for the one that it has."""
     outbox._as_stored = lambda result, *_: result
 
 
-def taken_back_too_soon() -> None:
+def taken_back_too_soon():
     """An outage is taken back though only one alert waits before it."""
-    recording.WAITING_ALERTS = 2  # type: ignore[misc]
+    recording.WAITING_ALERTS = 2
 
 
-def outage_counted_twice() -> None:
-    """An outage that was taken back counts for two."""
-    disk.REWRITTEN.append(
-        ("SET outages = outages + 1", "SET outages = outages + 2")
-    )
-
-
-def test_behind_a_failing_alert() -> None:
+def test_behind_a_failing_alert():
     """A test alert waits for the alerts before it."""
     waiting = recording._waiting
 
-    def all_of_them(transaction: Any, check_ids: Any, is_test: bool) -> Any:
+    def all_of_them(transaction, check_ids, is_test):
         outages = waiting(transaction, check_ids, False)
         return (
             outages | waiting(transaction, check_ids, True)
@@ -171,35 +137,12 @@ def test_behind_a_failing_alert() -> None:
     recording._waiting = all_of_them
 
 
-def outage_waits_after_a_test() -> None:
-    """An outage waits for its retry though a test was delivered since."""
-    disk.REWRITTEN.append(
-        (
-            "next_attempt_at IS NOT NULL AND check_id IN",
-            "next_attempt_at < 0 AND check_id IN",
-        )
-    )
-
-
-def failure_lost() -> None:
-    """A failure is noted, and the check stays on time."""
-    disk.REWRITTEN.append(
-        ("WHERE status = 'on_time' AND id IN", "WHERE 0 AND id IN")
-    )
-
-
-def reminder_after_the_recovery() -> None:
-    """A reminder that waits stays when the check recovers or is snoozed."""
-    dropped = "type = 'check.reminder' AND check_id IN"
-    disk.REWRITTEN.append((dropped, dropped.replace("reminder", "other")))
-
-
-def snooze_forgotten_at_a_restart() -> None:
+def snooze_forgotten_at_a_restart():
     """What is snoozed is known to the process alone."""
     start = sweep.Sweep.start
     sql = "UPDATE checks SET snoozed_until = NULL, clock_from = coalesce(last_ping_at, created_at)"
 
-    def forget(self: Any) -> None:
+    def forget(self):
         # A start may meet a fault of the disk, which is no part of the bug.
         with contextlib.suppress(Refusal):
             self._database.write(
@@ -209,56 +152,59 @@ def snooze_forgotten_at_a_restart() -> None:
             )
         start(self)
 
-    sweep.Sweep.start = forget  # type: ignore[method-assign]
+    sweep.Sweep.start = forget
 
 
-def two_alerts_for_one_outage() -> None:
-    """A job that fails while its check is overdue begins another outage."""
-    usual = "UPDATE checks SET failed_at = ?"
-    disk.REWRITTEN.append((usual, f"{usual}, status = 'on_time'"))
-
-
-def no_credit() -> None:
+def no_credit():
     """No deadline moves after an outage of the monitor."""
-    sweep._CREDIT = sweep._CREDIT.replace("clock_from + :gap", "clock_from")
-
-
-def credit_given_twice() -> None:
-    """All clocks move by twice the outage."""
     sweep._CREDIT = sweep._CREDIT.replace(
-        "clock_from + :gap", "clock_from + 2 * :gap"
+        "clock_from + :credit_gap", "clock_from"
     )
 
 
-def commits_not_synced() -> None:
-    """What is acknowledged is not on disk yet, and a power cut loses it."""
-    disk.REWRITTEN.append(("synchronous = FULL", "synchronous = NORMAL"))
+def credit_given_twice():
+    """All clocks move by twice the outage."""
+    sweep._CREDIT = sweep._CREDIT.replace(
+        "clock_from + :credit_gap", "clock_from + 2 * :credit_gap"
+    )
 
 
-def asked_to_try_sooner() -> None:
+def asked_to_try_sooner():
     """A receiver's `Retry-After` takes the place of the plan's wait, also where it is shorter."""
     verdict = delivery.verdict
 
-    def as_asked(outcome: Any, attempts: int, now: float, *others: Any) -> Any:
-        judged = verdict(outcome, attempts, now, *others)
-        if judged.state != "pending" or outcome.retry_after is None:
-            return judged
-        return judged._replace(
-            next_attempt_at=int(now) + int(outcome.retry_after)
+    def as_asked(outcome, *others):
+        judged = verdict(outcome, *others)
+        is_asked = (
+            judged.wait_seconds is not None and outcome.retry_after is not None
+        )
+        return (
+            judged._replace(wait_seconds=float(outcome.retry_after))
+            if is_asked
+            else judged
         )
 
     delivery.verdict = as_asked
 
 
 PLANTS = {
+    # A check that is overdue is marked again.
     "guard": Plant(
-        no_guard_in_the_sweep, HOURLY, ("told twice", "follows another")
+        rewritten(
+            ("CASE WHEN status = 'on_time' THEN", "CASE WHEN 1 THEN"),
+            ("WHERE status = 'on_time' AND seq IN", "WHERE seq IN"),
+        ),
+        HOURLY,
+        ("told twice", "follows another"),
     ),
     "transaction": Plant(
         alert_outside_the_transaction, HOURLY, ("has no alert",)
     ),
+    # Of the alerts that wait for a check the newest is sent first.
     "order": Plant(
-        alerts_out_of_order,
+        rewritten(
+            ("SELECT min(seq) FROM alerts", "SELECT max(seq) FROM alerts")
+        ),
         FLAPPING,
         ("before an earlier one", "an alert waits"),
     ),
@@ -274,7 +220,17 @@ PLANTS = {
         CROWDED,
         ("rows at once", " s while nothing was wrong"),
     ),
-    "move": Plant(move_waits, MOVING, ("an alert waits", "is put off")),
+    # A changed webhook URL gets what waits a day later.
+    "move": Plant(
+        rewritten(
+            (
+                "IS NULL THEN NULL ELSE ? END",
+                "IS NULL THEN NULL ELSE ? + 86400 END",
+            )
+        ),
+        MOVING,
+        ("an alert waits", "is put off"),
+    ),
     "gone": Plant(
         gone_from_the_url_before,
         {**HOURLY, "moved_meanwhile": 0.2},
@@ -283,10 +239,26 @@ PLANTS = {
     "taken-back": Plant(
         taken_back_too_soon, FLAPPING, ("an alert is lost", "another status")
     ),
-    "count": Plant(outage_counted_twice, FLAPPING, ("outages are told",)),
-    "fail": Plant(failure_lost, HOURLY, ("a failure is lost",)),
+    # An outage that was taken back counts for two.
+    "count": Plant(
+        rewritten(("SET outages = outages + 1", "SET outages = outages + 2")),
+        FLAPPING,
+        ("outages are told",),
+    ),
+    # A failure is noted, and the check stays on time.
+    "fail": Plant(
+        rewritten(("WHERE status = 'on_time' AND id IN", "WHERE 0 AND id IN")),
+        HOURLY,
+        ("a failure is lost",),
+    ),
+    # A reminder that waits stays when the check recovers or is snoozed.
     "reminder": Plant(
-        reminder_after_the_recovery,
+        rewritten(
+            (
+                "'check.reminder' AND check_id IN",
+                "'check.other' AND check_id IN",
+            )
+        ),
         HOURLY,
         ("does not give way", "after the recovery", "goes out"),
     ),
@@ -295,19 +267,34 @@ PLANTS = {
         HOURLY,
         ("is forgotten", "of a snoozed check"),
     ),
+    # A job that fails while its check is overdue begins another outage.
     "twice": Plant(
-        two_alerts_for_one_outage, HOURLY, ("told twice", "follows another")
+        rewritten(
+            (
+                "checks SET failed_at = ?",
+                "checks SET failed_at = ?, status = 'on_time'",
+            )
+        ),
+        HOURLY,
+        ("told twice", "follows another"),
     ),
     "credit": Plant(no_credit, HOURLY, ("credited",)),
     "credit-twice": Plant(credit_given_twice, HOURLY, ("credited",)),
+    # What is acknowledged is not on disk yet, and a power cut loses it.
     "synced": Plant(
-        commits_not_synced,
+        rewritten(("synchronous = FULL", "synchronous = NORMAL")),
         HOURLY,
         ("is lost", "is due", "took", "too early", "is not recorded"),
     ),
     "asked": Plant(asked_to_try_sooner, HOURLY, ("too early",)),
+    # An outage waits for its retry though a test was delivered since.
     "repaired": Plant(
-        outage_waits_after_a_test,
+        rewritten(
+            (
+                "next_attempt_at IS NOT NULL AND check_id IN",
+                "next_attempt_at < 0 AND check_id IN",
+            )
+        ),
         {**HOURLY, "poll_seconds": 1},
         ("an alert waits",),
     ),
