@@ -78,16 +78,11 @@ def run(given: Namespace) -> int:
             check_id = _id_of(check)
             try:
                 settings = _settings(check, check_id, key, url)
-                owner = owners.get(check_id)
-                if owner is None:
+                if _is_new(owners.get(check_id), key):
                     new[check_id] = settings
                     owners[check_id] = key.id
-                elif owner == key.id:
-                    done = "here already"
                 else:
-                    raise ValueError(
-                        f"its id is here already, in the key {owner}"
-                    )
+                    done = "here already"
             except ValueError as error:
                 done = LEFT_OUT
                 why = str(error)
@@ -104,6 +99,13 @@ def run(given: Namespace) -> int:
             checks.create(key, settings, check_id)
     tell(given, rows)
     return int(LEFT_OUT in [row["done"] for row in rows])
+
+
+def _is_new(owner: str | None, key: Key) -> bool:
+    """Whether no key has the check. Raises `ValueError` if another key has it."""
+    if owner not in (None, key.id):
+        raise ValueError(f"its id is here already, in the key {owner}")
+    return owner is None
 
 
 def _read(given: Namespace) -> list[dict[str, Any]]:
