@@ -56,6 +56,8 @@ class Front:
     def call_soon(call: Callable[..., None], *values: Any) -> None:
         call(*values)
 
+    call_next = call_soon
+
     def shutdown(self) -> None:
         self.close()
         self._changed()

@@ -16,7 +16,7 @@ from cardbeat import service
 from cardbeat.config import Config, Tier
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat import sweep, tidy
-from cardbeat.heartbeat.alerts import delivery
+from cardbeat.heartbeat.alerts import delivery, post
 from tests.model import disk, threads
 from tests.model.disk import BRIEF, Disk
 from tests.model.faults import Faults
@@ -274,7 +274,6 @@ def _replace_parts(world: World) -> None:
         ("Store", "Painter", "CardRoutes", "PageRoutes"), Nothing
     )
     replaced |= {
-        "new_sender": lambda *_: world.network,
         "HttpServer": server,
         "on_stop_signals": on_stop_signals,
         "wake_on_signals": lambda _: None,
@@ -287,6 +286,7 @@ def _replace_parts(world: World) -> None:
     for name, part in replaced.items():
         assert hasattr(service, name), name
         setattr(service, name, part)
+    post.Sender = lambda *_: world.network  # type: ignore
     delivery.REPAIR_SECONDS = max(600.0, 10 * world.poll_seconds)
     sweep.POLL_SECONDS = tidy.POLL_SECONDS = world.poll_seconds  # type: ignore[misc]
     logging.getLogger("cardbeat").setLevel(logging.WARNING)
