@@ -6,11 +6,9 @@ What needs a real service manager or container engine is run with stand-ins for 
 import base64
 import hmac
 import html
-import itertools
 import json
 import os
 import re
-import shlex
 import shutil
 
 import pytest
@@ -90,23 +88,14 @@ def cron_command():
 def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     *steps, end = blocks("tour", "sh")[1:]
     (tmp_path / "checks.toml").write_text(block("checks", "toml"))
-    later = "".join(
-        code for page in AFTER_THE_TOUR for code in blocks(page, "sh")
-    )
+    later = "".join("".join(blocks(page, "sh")) for page in AFTER_THE_TOUR)
     # The example's webhook is of no receiver.
     test = 'checks test "db1: backup"'
+    later = later.replace(test, f"{test} || true")
     # The wait lasts for ever, unless the commands ended what they started.
-    printed = tour(
-        *steps,
-        cron_command(),
-        end,
-        later.replace(test, f"{test} || true"),
-        "wait",
-    )
-    assert re.findall(r"^X-Cache: (\w+)", printed, re.MULTILINE) == [
-        "MISS",
-        "HIT",
-    ]
+    printed = tour(*steps, cron_command(), end, later, "wait")
+    caches = re.findall(r"^X-Cache: (\w+)", printed, re.MULTILINE)
+    assert caches == ["MISS", "HIT"]
     for name in ("card.png", "blog.png"):
         assert size_of(tmp_path / name) == CARD_SIZE
     alerts = (tmp_path / "alerts.log").read_text()
@@ -135,10 +124,11 @@ def test_checks_of_healthchecks_are_imported_as_it_says(
         "https://healthchecks.io/api/v3/checks/",
         f"file://{tmp_path}/answer.json",
     ).replace("key_ID", f"$(python -c '{read_id}')")
-    hook = {"CHAT_WEBHOOK": "https://chat.example/hooks/abc"}
-    printed = shell(
-        create + script, tmp_path, PATH=path_with(python.parent), **hook
-    )
+    variables = {
+        "PATH": path_with(python.parent),
+        "CHAT_WEBHOOK": "https://chat.example/hooks/abc",
+    }
+    printed = shell(create + script, tmp_path, **variables)
     assert re.search("^imported +Filesystem Backup$", printed, re.MULTILINE)
     assert ask(server, "GET", f"/ping/{ID}").status == 200
 
@@ -211,16 +201,7 @@ def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
     printed = [
         host(code) for page in ON_A_HOST for code in blocks(page, "bash")
     ]
-    (
-        _copied,
-        issued,
-        _installed,
-        used,
-        _upgraded,
-        rolled_back,
-        _container,
-        moved,
-    ) = printed
+    _, issued, _, used, _, rolled_back, _, moved = printed
     assert issued.count("sk_") == 2
     for words in ("whsec_", "you@example.com", "sound"):
         assert words in used
@@ -230,28 +211,22 @@ def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
         assert "kept: " in restored
     artifact = tmp_path / "opt" / "cardbeat" / "cardbeat.pyz"
     assert artifact.stat().st_mode & 0o777 == 0o644
-    calls = (tmp_path / "calls").read_text().splitlines()
-    assert "systemctl enable --now cardbeat" in calls
-    assert calls.index("systemctl stop cardbeat") < calls.index(
-        "systemctl start cardbeat"
-    )
+    calls = (tmp_path / "calls").read_text()
+    assert "systemctl enable --now cardbeat\n" in calls
+    stop = calls.index("systemctl stop cardbeat")
+    assert stop < calls.index("systemctl start cardbeat")
 
 
 def test_a_trial_becomes_a_service(host):
     """Its keys move along. The way in by `ssh` is only looked at."""
-    trial = "python3 cardbeat.pyz {} --data trial"
-    host(
-        "\n".join(
-            trial.format(it) for it in ("keys create", "backup trial.db")
-        )
-    )
+    for command in ("keys create", "backup trial.db"):
+        host(f"python3 cardbeat.pyz {command} --data trial")
     host("install -D cardbeat.pyz /opt/cardbeat/cardbeat.pyz")
     printed = host(block("service", "bash"))
     assert "keys: 1\nchecks: 0\n" in printed
     assert "key_" in printed
-    assert block("service", "console").startswith(
-        "ssh -N -L 8080:127.0.0.1:8080 "
-    )
+    forward = "ssh -N -L 8080:127.0.0.1:8080 "
+    assert block("service", "console").startswith(forward)
 
 
 def unit_blocks():
@@ -297,26 +272,17 @@ def test_every_variable_of_a_unit_is_one_of_the_program(monkeypatch):
 
 def of_docker_run():
     """The variables of the command that runs the image."""
-    commands = (
-        "".join(blocks("running", "bash")).replace("\\\n", "").splitlines()
-    )
-    (run,) = [line for line in commands if line.startswith("docker run")]
-    return [
-        value
-        for name, value in itertools.pairwise(shlex.split(run))
-        if name == "-e"
-    ]
+    commands = "".join(blocks("running", "bash")).replace("\\\n", "")
+    (run,) = re.findall(r"^docker run .+$", commands, re.MULTILINE)
+    return re.findall(r" -e (\S+)", run)
 
 
 def manifests():
     """Those of Kubernetes, by their kind, and the container of the pod."""
-    found = {
-        one["kind"]: one
-        for one in yaml.safe_load_all(example("kubernetes.yaml"))
-    }
-    (container,) = found["Deployment"]["spec"]["template"]["spec"][
-        "containers"
-    ]
+    read = yaml.safe_load_all(example("kubernetes.yaml"))
+    found = {one["kind"]: one for one in read}
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
     return found, container
 
 
@@ -331,9 +297,7 @@ def test_every_variable_of_a_container_is_one_of_the_program(monkeypatch):
     in_compose = [f"{name}={value}" for name, value in variables.items()]
     for where in (of_docker_run(), in_compose, in_pod):
         config = config_from(monkeypatch, [*in_image.split(), *where])
-        assert not [
-            said for said in serve.mistakes(config) if "--base-url" in said
-        ]
+        assert "--base-url" not in " ".join(serve.mistakes(config))
         assert config.trusted_proxies
     (subnet,) = compose["networks"]["default"]["ipam"]["config"]
     assert variables["CARDBEAT_TRUSTED_PROXY"] == subnet["subnet"]
@@ -357,20 +321,15 @@ def test_a_pod_is_one_that_serves_from_its_volume(app):
 @pytest.mark.quick
 def test_an_ingress_has_every_path_but_the_servers_numbers(app):
     (rule,) = manifests()[0]["Ingress"]["spec"]["rules"]
-    public = [(one["path"], one["pathType"]) for one in rule["http"]["paths"]]
-    prefixes = tuple(f"{path}/" for path, kind in public if kind != "Exact")
-    documented = app.json("GET", "/openapi.json")["paths"]
-    pages = (
-        "/",
-        "/dashboard",
-        "/docs",
-        "/docs/api",
-        "/pages/shared/style.css",
-    )
-    for path in (*documented, *pages):
-        is_public = (path, "Exact") in public or f"{path}/".startswith(
-            prefixes
-        )
+    exact = [one["path"] for one in rule["http"]["paths"]]
+    prefixes = [
+        f"{one['path']}/"
+        for one in rule["http"]["paths"]
+        if one["pathType"] != "Exact"
+    ]
+    pages = "/ /dashboard /docs /docs/api /pages/shared/style.css".split()
+    for path in (*app.json("GET", "/openapi.json")["paths"], *pages):
+        is_public = path in exact or f"{path}/".startswith(tuple(prefixes))
         assert is_public == (path != "/metrics"), path
 
 
@@ -395,34 +354,24 @@ def test_the_containers_health_check_tells_a_server_that_answers(
     assert ran(python, *words[1:]).returncode == 1
 
 
-@pytest.mark.skipif(
-    shutil.which("docker-compose") is None, reason="no docker-compose is here"
-)
 def test_compose_takes_its_file():
-    done = ran(
-        "docker-compose",
-        "-f",
-        FOLDER / "files" / "compose.yaml",
-        "config",
-        "-q",
-    )
+    if shutil.which("docker-compose") is None:
+        pytest.skip("docker-compose is not here")
+    file = FOLDER / "files" / "compose.yaml"
+    done = ran("docker-compose", "-f", file, "config", "-q")
     assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_the_commands_of_the_api_are_answered(start, tmp_path):
     server = start("--register-per-minute", "1000")
     page = ask(server, "GET", "/docs/api").body.decode()
-    code = [
-        html.unescape(one)
-        for one in re.findall(
-            r'<pre class="code"><code>(.*?)</code>', page, re.DOTALL
-        )
-    ]
-    assert code == [
-        one.replace("http://127.0.0.1:8080", server.url)
-        for one in blocks("api", "sh")
-    ]
-    shell("\n".join(code), tmp_path)
+    code = "".join(blocks("api", "sh"))
+    code = code.replace("http://127.0.0.1:8080", server.url)
+    found = re.findall(
+        r'<pre class="code"><code>(.*?)</code>', page, re.DOTALL
+    )
+    assert html.unescape("".join(found)) == code
+    shell(code, tmp_path)
 
 
 def test_the_readme_says_how_large_the_artifact_is(pyz):
