@@ -10,12 +10,10 @@ import subprocess
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = os.environ | {"PYTHONHASHSEED": "0"}
@@ -31,7 +29,7 @@ JOBS = 2
 """Processes at once."""
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(
         prog="python -m tests.model", description=__doc__
     )
@@ -81,7 +79,7 @@ def main() -> int:
 # One run in this process; its last line is what came of it, as JSON.
 
 
-def run_one(options: argparse.Namespace) -> int:
+def run_one(options):
     if os.environ.get("PYTHONHASHSEED") != "0":
         command = [sys.executable, "-m", "tests.model", *sys.argv[1:]]
         os.execve(sys.executable, command, ENVIRONMENT)
@@ -91,8 +89,8 @@ def run_one(options: argparse.Namespace) -> int:
     from tests.model.plants import PLANTS
     from tests.model.world import World
 
-    shows: tuple[str, ...] = ()
-    drawn: dict[str, Any] = {}
+    shows = ()
+    drawn = {}
     if options.plant:
         plant = PLANTS[options.plant]
         plant.put_back()
@@ -130,7 +128,7 @@ def run_one(options: argparse.Namespace) -> int:
 # Many runs, each in a process of its own.
 
 
-def run(arguments: list[str]) -> dict[str, Any]:
+def run(arguments):
     """What came of it, with its `arguments` and `output`; the process may have died."""
     command = [sys.executable, "-m", "tests.model", *arguments]
     done = subprocess.run(
@@ -156,18 +154,16 @@ def run(arguments: list[str]) -> dict[str, Any]:
     }
 
 
-def run_arguments(
-    seed: int, sweeps: int, settings: dict[str, float]
-) -> list[str]:
+def run_arguments(seed, sweeps, settings):
     shown = [f"{name}={value}" for name, value in settings.items()]
     return ["--seed", str(seed), "--sweeps", str(sweeps), "--set", *shown]
 
 
-def year_runs(luck: random.Random) -> Iterator[list[str]]:
+def year_runs(luck):
     """One in five as it is drawn, one so short that outages are taken back, the others for years."""
     while True:
         seed = luck.randrange(10**9)
-        settings: dict[str, float] = {
+        settings = {
             "sweep_seconds": 3600,
             "checks": luck.choice((20, 60, 200)),
         }
@@ -178,7 +174,7 @@ def year_runs(luck: random.Random) -> Iterator[list[str]]:
         yield run_arguments(seed, SWEEPS, settings)
 
 
-def day_runs(luck: random.Random) -> Iterator[list[str]]:
+def day_runs(luck):
     while True:
         settings = {
             "sweep_seconds": luck.choice((20, 60)),
@@ -188,10 +184,10 @@ def day_runs(luck: random.Random) -> Iterator[list[str]]:
         yield run_arguments(luck.randrange(10**9), sweeps, settings)
 
 
-def simulate(days: float, runs: Iterator[list[str]]) -> int:
+def simulate(days, runs):
     """Until so many days have passed, or there are no more runs; 1 after a violation."""
     done = 0.0
-    counts: Counter[str] = Counter()
+    counts = Counter()
     with ThreadPoolExecutor(JOBS) as pool:
         while done < days and (some := list(islice(runs, JOBS))):
             for result in pool.map(run, some):
@@ -216,7 +212,7 @@ def simulate(days: float, runs: Iterator[list[str]]) -> int:
 # Bugs that are put back.
 
 
-def plant_names() -> list[str]:
+def plant_names():
     code = "from tests.model import replaced; replaced.replace_all()\n"
     code += "from tests.model.plants import PLANTS; print(*PLANTS)"
     command = [sys.executable, "-c", code]
@@ -225,7 +221,7 @@ def plant_names() -> list[str]:
     ).stdout.split()
 
 
-def find_plants(names: list[str], first_seed: int) -> int:
+def find_plants(names, first_seed):
     """Whether each is found within a simulated month; prints after how long, and by what."""
     with ThreadPoolExecutor(JOBS) as pool:
         return int(
@@ -233,7 +229,7 @@ def find_plants(names: list[str], first_seed: int) -> int:
         )
 
 
-def is_found(first_seed: int, name: str) -> bool:
+def is_found(first_seed, name):
     days = 0.0
     seed = first_seed
     while days < MONTH_DAYS:
@@ -252,7 +248,7 @@ def is_found(first_seed: int, name: str) -> bool:
     return False
 
 
-def passes_without(seed: int, found: dict[str, Any]) -> bool:
+def passes_without(seed, found):
     """Whether the same run passes without the bug, up to where that was found."""
     options = found["options"]
     sweeps = (

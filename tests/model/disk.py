@@ -8,13 +8,11 @@ import os
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from tests.model import threads
-from tests.model.threads import Killed, Process
+from tests.model.threads import Killed
 
 BRIEF = (0.001, 0.02)
 """Seconds that a commit takes, from and to."""
@@ -24,46 +22,46 @@ SLOW_READS = 0.002
 """How many of all reads take time."""
 FREE = 10 * 2**30
 
-REWRITTEN: list[tuple[str, str]] = []
+REWRITTEN = []
 """What is put for what in all statements: how some bugs are planted."""
 
 
 class Disk:
     """`trouble` is one of SQLite's codes while nothing can be written, `pace` how long a commit takes."""
 
-    def __init__(self, folder: Path, luck: random.Random) -> None:
+    def __init__(self, folder, luck):
         self.folder = folder
         self.luck = luck
         self.pace = BRIEF
         self.slow_until = 0.0
-        self.trouble: int | None = None
-        self.committed: Callable[[Connection], None] = lambda _connection: None
-        self.doomed: Process | None = None
+        self.trouble = None
+        self.committed = lambda _connection: None
+        self.doomed = None
         """It dies at its next commit, just before or just after it."""
-        self.die: Callable[[], object] = lambda: None
-        self.read_late: Callable[[float], None] = lambda _seconds: None
+        self.die = lambda: None
+        self.read_late = lambda _seconds: None
         """Called when a sweep's read outside a transaction has taken so many seconds."""
 
     @property
-    def path(self) -> Path:
+    def path(self):
         return self.folder / "cardbeat.db"
 
     @property
-    def wal(self) -> Path:
+    def wal(self):
         return self.folder / "cardbeat.db-wal"
 
-    def usage(self) -> tuple[int, int, int]:
+    def usage(self):
         free = 0 if self.trouble == sqlite3.SQLITE_FULL else FREE
         return FREE, FREE - free, free
 
-    def wait_seconds(self) -> float:
+    def wait_seconds(self):
         """For the disk; what it has taken on while it is slow ends soon after that, also where the machine sleeps."""
         left = max(0.0, self.slow_until - threads.SCHEDULER.now)
         return min(
             self.luck.uniform(*self.pace), left + self.luck.uniform(*BRIEF)
         )
 
-    def close(self, process: Process) -> None:
+    def close(self, process):
         """Close what a dead process has left open, as the system does: nothing of it is committed."""
         for connection in process.connections:
             connection.close()
@@ -71,7 +69,7 @@ class Disk:
             if os.path.islink(link) and os.readlink(link).endswith(".lock"):
                 os.close(int(link.name))
 
-    def cut(self, process: Process) -> None:
+    def cut(self, process):
         """Power is lost: only what was synced is left, and behind it some of what was being written."""
         left = self.folder.with_name("left")
         left.mkdir(mode=0o700)
@@ -100,7 +98,7 @@ DISK = Disk(Path(), random.Random())
 """That of the world that runs."""
 
 
-def connect(path: object, *arguments: Any, **options: Any) -> "Connection":
+def connect(path, *arguments, **options):
     """As `sqlite3.connect`. No connection waits for another one's lock in real time."""
     connection = Connection(path, *arguments, **options | {"timeout": 0})
     threads.SCHEDULER.own_thread().process.connections.append(connection)
@@ -108,7 +106,7 @@ def connect(path: object, *arguments: Any, **options: Any) -> "Connection":
 
 
 @lru_cache(1000)
-def _known(sql: str) -> tuple[str, str]:
+def _known(sql):
     """A statement as it is executed, and what kind it is of, as far as that matters here."""
     for usual, planted in REWRITTEN:
         sql = sql.replace(usual, planted)
@@ -151,7 +149,7 @@ class Connection(sqlite3.Connection):
     """By callers who wait for their new checks: however many these are, they are written together."""
     is_synced = True
 
-    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:  # type: ignore[override]
+    def execute(self, sql, parameters=()):
         sql, kind = _known(sql)
         if kind == "read":
             if DISK.luck.random() < SLOW_READS:
@@ -173,7 +171,7 @@ class Connection(sqlite3.Connection):
             self.created_rows += self.total_changes - before
         return done
 
-    def _note(self, kind: str) -> None:
+    def _note(self, kind):
         if kind == "alerts":
             self.has_alerts = True
         elif kind == "outages":
@@ -181,24 +179,24 @@ class Connection(sqlite3.Connection):
         elif kind != "creation":
             self.is_synced = kind == "synced"
 
-    def close(self) -> None:
+    def close(self):
         super().close()
         # Who makes a file without syncing each commit syncs it when it is closed.
         self.is_synced = True
 
     @property
-    def changed_rows(self) -> int:
+    def changed_rows(self):
         """By the transaction."""
         return self.total_changes - self._changes_before
 
-    def _take_time_to_read(self) -> None:
+    def _take_time_to_read(self):
         if not self.in_transaction:
             seconds = DISK.wait_seconds()
             threads.SCHEDULER.sleep(seconds)
             if threads.SCHEDULER.own_thread().name == "sweep":
                 DISK.read_late(seconds)
 
-    def _begin(self, sql: str) -> sqlite3.Cursor:
+    def _begin(self, sql):
         if DISK.trouble == sqlite3.SQLITE_READONLY:
             raise _error(DISK.trouble)
         self._statements = (
@@ -212,14 +210,14 @@ class Connection(sqlite3.Connection):
         self.has_alerts = self.has_outages = False
         return _execute(self, sql)
 
-    def _run_into_trouble(self) -> None:
+    def _run_into_trouble(self):
         self._statements -= 1
         if self._statements < 0 and self.in_transaction:
             # SQLite undoes the whole transaction by itself.
             _execute(self, "ROLLBACK")
             raise _error(sqlite3.SQLITE_FULL)
 
-    def _commit(self) -> sqlite3.Cursor:
+    def _commit(self):
         scheduler = threads.SCHEDULER
         process = scheduler.own_thread().process
         seconds = DISK.wait_seconds() + self.changed_rows * ROW_SECONDS
@@ -234,7 +232,7 @@ class Connection(sqlite3.Connection):
         scheduler.sleep(min(seconds * 0.1, BRIEF[1]))
         return done
 
-    def _die_if_doomed(self, process: Process, chance: float) -> None:
+    def _die_if_doomed(self, process, chance):
         if process is DISK.doomed and DISK.luck.random() < chance:
             threads.SCHEDULER.after(0, DISK.die)
             while not process.is_dead:
@@ -242,7 +240,7 @@ class Connection(sqlite3.Connection):
             raise Killed
 
 
-def _error(code: int) -> sqlite3.OperationalError:
+def _error(code):
     error = sqlite3.OperationalError(f"simulated trouble {code}")
     error.sqlite_errorcode = code
     return error

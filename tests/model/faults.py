@@ -1,25 +1,17 @@
 """What goes wrong, and when: each kind of fault comes by chance, at any moment, and ends after a while."""
 
 import sqlite3
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from tests.model import disk
 from tests.model.network import ANSWERS, HANGS, SLOW
 from tests.model.troubles import SLOWEST_SECONDS, Trouble
 
-if TYPE_CHECKING:
-    from tests.model.world import World
-
-Fault = Callable[[], bool]
-"""Lets it happen, if it can; whether it does."""
-
 
 class Faults:
     """A fault that cannot happen at the moment, such as the crash of a server that is down, comes later."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world):
         self._world = world
         self._luck = world.luck
         self._sweep_seconds = world.sweep_seconds
@@ -29,10 +21,10 @@ class Faults:
         """What passes on average between two faults of the machine, and between two of receivers."""
         world.disk.read_late = self.read_late
 
-    def begin(self) -> None:
+    def begin(self):
         world = self._world
         gap_seconds = self._gap_seconds
-        of_machine: dict[str, Fault] = {
+        of_machine = {
             "crashes": world.server.crash,
             "crashes at a commit": self.crash_at_commit,
             "suspensions": self.suspend,
@@ -45,7 +37,7 @@ class Faults:
             "restarts": world.server.stop,
         }
         self._every(gap_seconds, of_machine)
-        of_people: dict[str, Fault] = {
+        of_people = {
             "checks edited": lambda: world.any_owner().edit(),
             "checks edited twice at once": lambda: (
                 world.any_owner().edit_twice()
@@ -55,7 +47,7 @@ class Faults:
             "tests of alerts": lambda: world.any_owner().test(),
         }
         self._every(gap_seconds / 2, of_people)
-        of_nights: dict[str, Fault] = {
+        of_nights = {
             "checks snoozed": lambda: world.any_owner().snooze(),
             "reminders changed": lambda: world.any_owner().remind(),
         }
@@ -72,10 +64,10 @@ class Faults:
             revocations, {"keys revoked": lambda: world.any_owner().revoke()}
         )
 
-    def _every(self, seconds: float, kinds: dict[str, Fault]) -> None:
-        left: list[str] = []
+    def _every(self, seconds, kinds):
+        left = []
 
-        def strike() -> None:
+        def strike():
             # Each kind in turn, in another order each time, so that all of them come.
             if not left:
                 left.extend(self._luck.sample(list(kinds), len(kinds)))
@@ -97,19 +89,19 @@ class Faults:
             self._luck.expovariate(1 / seconds), strike
         )
 
-    def _strikes(self, kind: str, fault: Fault) -> bool:
+    def _strikes(self, kind, fault):
         self._world.note("fault", kind)
         has_struck = fault()
         self._world.counts[kind] += has_struck
         return has_struck
 
-    def _for_a_while(self, end: Callable[[], None]) -> None:
+    def _for_a_while(self, end):
         """Mostly short; now and then an outage that must be credited."""
         longer = self._sweep_seconds * self._luck.uniform(0.2, 5.0)
         seconds = self._luck.choice((self._luck.uniform(0.1, 8.0), longer))
         self._world.scheduler.after(seconds, end)
 
-    def crash_at_commit(self) -> bool:
+    def crash_at_commit(self):
         """The process dies at its next commit, if nothing else ends it before."""
         process = self._world.server.process
         if process is None or process is self._world.disk.doomed:
@@ -117,7 +109,7 @@ class Faults:
         self._world.disk.doomed = process
         return True
 
-    def suspend(self) -> bool:
+    def suspend(self):
         world = self._world
         process = world.server.process
         if process is None or process.frozen is not None:
@@ -125,7 +117,7 @@ class Faults:
         world.scheduler.suspend(process)
         world.look()
 
-        def resume() -> None:
+        def resume():
             if world.scheduler.is_asleep:
                 world.scheduler.after(self._sweep_seconds, resume)
                 return
@@ -135,7 +127,7 @@ class Faults:
         self._for_a_while(resume)
         return True
 
-    def sleep(self) -> bool:
+    def sleep(self):
         """Of the machine: its monotonic clock stands still meanwhile."""
         world = self._world
         scheduler = world.scheduler
@@ -146,7 +138,7 @@ class Faults:
         scheduler.is_asleep = True
         world.look()
 
-        def wake_up() -> None:
+        def wake_up():
             seconds = world.now - began
             scheduler.slept += seconds
             world.model.slept(seconds)
@@ -162,21 +154,21 @@ class Faults:
         )
         return True
 
-    def spoil(self, trouble: int) -> bool:
+    def spoil(self, trouble):
         world = self._world
         if world.disk.trouble is not None:
             return False
         world.disk.trouble = trouble
         world.look()
 
-        def mend() -> None:
+        def mend():
             world.disk.trouble = None
             world.look()
 
         self._for_a_while(mend)
         return True
 
-    def slow_down(self) -> bool:
+    def slow_down(self):
         """So that what takes milliseconds takes longer than a sweep's interval."""
         world = self._world
         slow = world.disk
@@ -191,7 +183,7 @@ class Faults:
         slow.slow_until = max(slow.slow_until, began + seconds)
         world.look()
 
-        def mend() -> None:
+        def mend():
             left = slow.slow_until - world.now
             if left > 0 or world.scheduler.is_asleep:
                 world.scheduler.after(max(1.0, left), mend)
@@ -205,13 +197,13 @@ class Faults:
         world.scheduler.after(seconds, mend)
         return True
 
-    def read_late(self, seconds: float) -> None:
+    def read_late(self, seconds):
         """A sweep waited for a read so long that pings may not have been taken either: that may be credited."""
         if seconds > self._sweep_seconds / 2:
             now = self._world.now
             self._world.model.troubles.add(Trouble(now - seconds, now))
 
-    def jump(self) -> bool:
+    def jump(self):
         world = self._world
         most = self._luck.choice((30.0, 3600.0, 40 * 86400.0))
         seconds = most * self._luck.uniform(-1, 1)
@@ -227,7 +219,7 @@ class Faults:
         world.look(is_disturbed=True)
         return True
 
-    def receiver(self, does: str) -> bool:
+    def receiver(self, does):
         network = self._world.network
         taking = [
             host for host, doing in network.doing.items() if doing == "takes"
@@ -237,7 +229,7 @@ class Faults:
         host = self._luck.choice(taking)
         network.doing[host] = does
 
-        def mend() -> None:
+        def mend():
             if network.doing[host] == does:
                 network.doing[host] = "takes"
 

@@ -4,10 +4,8 @@ receivers got and when nobody could listen, and nothing of how the product works
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
 
 from tests.model.troubles import JITTER_SECONDS, SLOWEST_SECONDS, Troubles
 
@@ -85,11 +83,11 @@ class Known:
     """Whether a snooze may have started its clock."""
 
     @property
-    def unsure_changes(self) -> int:
+    def unsure_changes(self):
         """Those of which its owner has no answer."""
         return self.asked_changes + self.lost_changes
 
-    def is_snoozed(self, moment: float) -> bool:
+    def is_snoozed(self, moment):
         """Whether it surely was at that moment."""
         if self.asked_snoozes:
             return False
@@ -97,7 +95,7 @@ class Known:
             self.snoozed_at < moment < self.snoozed_until - 3 * JITTER_SECONDS
         )
 
-    def may_be_snoozed(self, moment: float) -> bool:
+    def may_be_snoozed(self, moment):
         return (
             self.asked_snoozes > 0
             or moment <= self.snoozed_until_most + JITTER_SECONDS
@@ -151,28 +149,28 @@ class Outage:
 class Model:
     """`sweep_seconds` and `poll_seconds` are what the servers run with."""
 
-    def __init__(self, sweep_seconds: float, poll_seconds: float) -> None:
+    def __init__(self, sweep_seconds, poll_seconds):
         self.sweep_seconds = sweep_seconds
         self.poll_seconds = poll_seconds
         self.calm_since = 0.0
         """Since when nothing is wrong; infinity while something is."""
-        self.checks: dict[str, Known] = {}
-        self.alerts: dict[str, Told] = {}
-        self.open: dict[int, Told] = {}
+        self.checks = {}
+        self.alerts = {}
+        self.open = {}
         """Those that wait or are on their way, by `seq`, in that order."""
-        self.revoked: dict[str, float] = {}
-        self._steady: set[tuple[str, str]] = set()
+        self.revoked = {}
+        self._steady = set()
         """Keys and the hosts whose last answer to them came at once."""
-        self._outages: dict[tuple[str, str, int], str] = {}
-        self._last_type: dict[str, str] = {}
-        self._outage_of: dict[str, Outage] = {}
+        self._outages = {}
+        self._last_type = {}
+        self._outage_of = {}
         """By the id of a check that is overdue."""
-        self._recovered_at: dict[str, float] = {}
-        self._first_posts: defaultdict[str, deque[float]] = defaultdict(deque)
+        self._recovered_at = {}
+        self._first_posts = defaultdict(deque)
         """By key and by host: when alerts were posted for the first time, of late."""
-        self._taken_back: Counter[str] = Counter()
+        self._taken_back = Counter()
         """By check: outages that were taken back."""
-        self._told_outages: dict[tuple[str, str], int] = {}
+        self._told_outages = {}
         """By check and alert: how many of these it has told."""
         # A sweep may be left out.
         self._near = 2 * sweep_seconds + MARGIN
@@ -180,9 +178,7 @@ class Model:
 
     # What callers are told.
 
-    def answered_ping(
-        self, check: Known, sent_at: float, now: float, status: int
-    ) -> None:
+    def answered_ping(self, check, sent_at, now, status):
         if status == 200:
             check.pings += 1
             check.sent_at = sent_at
@@ -214,9 +210,7 @@ class Model:
                 check,
             )
 
-    def answered_failure(
-        self, check: Known, sent_at: float, now: float, status: int
-    ) -> None:
+    def answered_failure(self, check, sent_at, now, status):
         """As an answered ping, but it neither counts nor starts the clock."""
         if status != 200:
             self.answered_ping(check, sent_at, now, status)
@@ -229,16 +223,14 @@ class Model:
                 check,
             )
 
-    def unanswered(self, sent_at: float, about: object) -> None:
+    def unanswered(self, sent_at, about):
         self._require_calm_service(
             sent_at,
             "a request was not answered while nothing was wrong",
             about,
         )
 
-    def answered_change(
-        self, check: Known, before: int, version: int | None
-    ) -> None:
+    def answered_change(self, check, before, version):
         """Made; its owner knew of so many changes `before` it was asked for. Later ones may be answered first."""
         check.changes += 1
         since = check.changes - before - 1
@@ -246,21 +238,19 @@ class Model:
             version, 2 + before, since + check.unsure_changes, "version", check
         )
 
-    def asks_repeat(self, check: Known, repeats: set[int | None]) -> None:
+    def asks_repeat(self, check, repeats):
         """It may have each of these from now on."""
         check.touched_at = inf
         check.repeats = repeats
         if check.id in self._outage_of:
             self._outage_of[check.id].repeats |= repeats
 
-    def asks_snooze(self, check: Known) -> None:
+    def asks_snooze(self, check):
         check.asked_snoozes += 1
         check.is_clock_of_snooze = True
         check.touched_at = inf
 
-    def answered_snooze(
-        self, check: Known, sent_at: float, now: float, seconds: int | None
-    ) -> None:
+    def answered_snooze(self, check, sent_at, now, seconds):
         """It was snoozed for so many seconds, 0 to end that; None if that is not known."""
         check.asked_snoozes -= 1
         check.touched_at = now
@@ -273,21 +263,19 @@ class Model:
             check.snoozed_until = sent_at + seconds
             check.snoozed_until_most = now + seconds
 
-    def _require_calm_service(
-        self, sent_at: float, sentence: str, about: object
-    ) -> None:
+    def _require_calm_service(self, sent_at, sentence, about):
         self.require(sent_at < self.calm_since + MARGIN, sentence, about)
 
     # What commits record.
 
-    def changed(self, rows: int) -> None:
+    def changed(self, rows):
         self.require(
             rows <= MOST_ROWS,
             f"a transaction changes {rows} rows at once",
             MOST_ROWS,
         )
 
-    def recorded(self, alert: Told) -> None:
+    def recorded(self, alert):
         """Every outage is told once: of one outage, between two pings, there is one alert of each kind."""
         self.alerts[alert.id] = alert
         self.open[alert.seq] = alert
@@ -330,7 +318,7 @@ class Model:
             self._outage_of.pop(alert.check_id, None)
             self._recovered_at[alert.check_id] = alert.recorded_at
 
-    def _reminded(self, alert: Told) -> None:
+    def _reminded(self, alert):
         """A reminder follows an outage that is told, as often as its span has passed since, and no sooner."""
         outage = self._outage_of.get(alert.check_id)
         self.require(
@@ -360,7 +348,7 @@ class Model:
             (alert, outage),
         )
 
-    def is_taken_back(self, alert: Told) -> bool:
+    def is_taken_back(self, alert):
         """Note an outage that is gone from the alerts, if it ended untold behind many alerts."""
         waiting = sum(
             other.type != "check.test"
@@ -389,11 +377,11 @@ class Model:
         alert.is_taken_back = True
         return True
 
-    def told_outages(self, alert_id: str, outages: int) -> None:
+    def told_outages(self, alert_id, outages):
         """A receiver has taken an alert that tells so many outages that were taken back."""
         self._told_outages[self.alerts[alert_id].check_id, alert_id] = outages
 
-    def require_counted(self, waiting: Mapping[str, int]) -> None:
+    def require_counted(self, waiting):
         """What was taken back is told once, or waits to be; where alerts were given up, it may be lost."""
         told = Counter[str]()
         for (check_id, _), outages in self._told_outages.items():
@@ -406,7 +394,7 @@ class Model:
                 check_id,
             )
 
-    def hurried(self, alert: Told, now: float) -> None:
+    def hurried(self, alert, now):
         """A new alert, or a test, lets this one be tried now; that try does not count."""
         is_followed = any(
             other.seq > alert.seq and other.recorded_at == now
@@ -434,14 +422,7 @@ class Model:
         alert.not_before = 0.0
         alert.due_at = now
 
-    def finished(
-        self,
-        alert: Told,
-        state: str,
-        attempts: int,
-        url: str | None,
-        now: float,
-    ) -> None:
+    def finished(self, alert, state, attempts, url, now):
         """An alert ends as delivered where its receiver has taken it, or as failed for a reason that was announced."""
         alert.is_finished = True
         self.require(
@@ -474,7 +455,7 @@ class Model:
                 alert,
             )
 
-    def tried(self, alert: Told, wait_seconds: float) -> None:
+    def tried(self, alert, wait_seconds):
         """An attempt has failed, and the next one is to follow after the documented wait."""
         self.require(
             alert.attempts <= alert.posts,
@@ -508,7 +489,7 @@ class Model:
             else 0.0
         )
 
-    def moved(self, check: Known, now: float, is_late: bool) -> None:
+    def moved(self, check, now, is_late):
         """It has another webhook URL: what waits for it is due now, whatever the one before answers.
 
         If the owner was told late, it is unknown since when.
@@ -519,7 +500,7 @@ class Model:
             if not is_late:
                 alert.due_at = now
 
-    def _hurried(self, check_id: str, now: float) -> None:
+    def _hurried(self, check_id, now):
         """A test was delivered: the outage that waits for a retry is due."""
         for alert in self._waiting(check_id):
             if alert.type != "check.test":
@@ -530,12 +511,12 @@ class Model:
                         alert.due_at, max(now, alert.posted_at + HANG_SECONDS)
                     )
 
-    def _waiting(self, check_id: str) -> Iterator[Told]:
+    def _waiting(self, check_id):
         return (
             alert for alert in self.open.values() if alert.check_id == check_id
         )
 
-    def removed(self, alert: Told) -> None:
+    def removed(self, alert):
         check = self.checks.get(alert.check_id)
         outage = self._outage_of.get(alert.check_id)
         # A reminder gives way to the next one and to the recovery, and a change or a snooze may drop it: also a change
@@ -553,7 +534,7 @@ class Model:
             (alert, check),
         )
 
-    def require_in_order(self, waiting: Iterable[tuple[str, str]]) -> None:
+    def require_in_order(self, waiting):
         """A reminder waits alone. `waiting` has the check's id and the type of each alert of an outage that waits."""
         types = defaultdict[str, list[str]](list)
         for check_id, alert_type in waiting:
@@ -564,13 +545,13 @@ class Model:
                 is_alone, f"a reminder does not give way: {those}", check_id
             )
 
-    def is_told(self, check_id: str) -> bool:
+    def is_told(self, check_id):
         """Whether the last alert of the check is that of an outage."""
         return self._last_type.get(check_id) == "check.overdue"
 
     # What receivers get.
 
-    def began(self, alert_id: str, now: float, host: str) -> None:
+    def began(self, alert_id, now, host):
         """A check's alerts go out in order, and none of a check that is gone."""
         alert = self.alerts.get(alert_id)
         self.require(
@@ -605,9 +586,7 @@ class Model:
         alert.due_at = max(alert.due_at, now + HANG_SECONDS)
         alert.posted_at = now
 
-    def _require_turn(
-        self, alert: Told, check: Known | None, now: float
-    ) -> None:
+    def _require_turn(self, alert, check, now):
         gone_at = None if check is None else check.gone_at
         self.require(
             gone_at is None or now < gone_at + PING_SECONDS,
@@ -641,7 +620,7 @@ class Model:
                 (alert, other),
             )
 
-    def met(self, alert_id: str, host: str, is_steady: bool) -> None:
+    def met(self, alert_id, host, is_steady):
         """What a post has met: a receiver that answers at once, or one that does not."""
         if not is_steady:
             self._steady = {pair for pair in self._steady if pair[1] != host}
@@ -652,7 +631,7 @@ class Model:
 
     # When what waits may wait longer.
 
-    def jumped(self, seconds: float) -> None:
+    def jumped(self, seconds):
         """Stored times are by the wall clock: after it was set back, what waits may wait longer by as much."""
         for alert in self.open.values():
             alert.due_at += max(0.0, -seconds)
@@ -671,21 +650,14 @@ class Model:
                 # A snooze that had ended may hold the clock again, for as long.
                 check.is_clock_of_snooze |= check.snoozed_until_most > 0
 
-    def slept(self, seconds: float) -> None:
+    def slept(self, seconds):
         """Waits are by the monotonic clock, which stands still meanwhile: a retry may be later by as much."""
         for alert in self.open.values():
             alert.due_at += seconds
 
     # What can be seen at any moment.
 
-    def require_check(
-        self,
-        check: Known,
-        row: Mapping[str, Any],
-        now: float,
-        wall: float,
-        outage: Told | None,
-    ) -> None:
+    def require_check(self, check, row, now, wall, outage):
         """Nothing acknowledged is lost, versions are exact, and there is no credit without silence.
 
         `outage` is the alert of the one that the check is in.
@@ -729,13 +701,7 @@ class Model:
         if is_settled and not is_unsure:
             self._require_credit(check, row, now, outage)
 
-    def _require_credit(
-        self,
-        check: Known,
-        row: Mapping[str, Any],
-        now: float,
-        outage: Told | None,
-    ) -> None:
+    def _require_credit(self, check, row, now, outage):
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
         decided_at, until = (
             (now, now)
@@ -755,9 +721,7 @@ class Model:
                 f"{sentence}, now {now:.0f}, until {until:.0f}: {check} {known}"
             )
 
-    def _require_snooze(
-        self, check: Known, row: Mapping[str, Any], now: float, wall: float
-    ) -> None:
+    def _require_snooze(self, check, row, now, wall):
         """A snooze lasts as long as its owner was told, and holds the clock; and what is overdue will be told again."""
         # It ends where the clock of the check starts, which moves with the wall clock, and not past `snoozed_until`.
         is_snoozed = wall < row["clock_from"] <= (row["snoozed_until"] or 0)
@@ -786,16 +750,14 @@ class Model:
                 about,
             )
 
-    def require_in_time(
-        self, now: float, host_of: dict[str, str | None]
-    ) -> None:
+    def require_in_time(self, now, host_of):
         """Nobody is starved: each alert goes out within its time while nothing is wrong.
 
         To a receiver that answers at once, however many wait for others that do not. `host_of` has the host of each
         check.
         """
-        seen: set[tuple[str, bool]] = set()
-        at_host: dict[str | None, int] = {}
+        seen = set()
+        at_host = {}
         for alert in self.open.values():
             queue = alert.check_id, alert.type == "check.test"
             if queue in seen:
@@ -821,28 +783,26 @@ class Model:
                 alert,
             )
 
-    def _posts_of_key(self, key: str | None, now: float) -> int:
+    def _posts_of_key(self, key, now):
         """Those in an hour, with all of checks whose creation was not answered: any key may be theirs."""
         keys = list(self._first_posts) if key is None else [key]
         return max(
             (self._posts(name, now) for name in keys), default=0
         ) + self._posts("", now)
 
-    def _posts(self, name: str, now: float) -> int:
+    def _posts(self, name, now):
         posts = self._first_posts[name]
         # Of two hours: the hour of a limit has its own begin.
         while posts and posts[0] < now - 2 * HOUR:
             posts.popleft()
         return len(posts)
 
-    def require_removed(self, key: str, now: float) -> None:
+    def require_removed(self, key, now):
         late = now - max(self.revoked[key], self.calm_since)
         allowed = REMOVAL_SECONDS + self.poll_seconds
         self.require(late <= allowed, "a revoked key is not removed", key)
 
-    def require_swept(
-        self, overdue_since: float, now: float, about: object
-    ) -> None:
+    def require_swept(self, overdue_since, now, about):
         """`overdue_since` is when the deadline of a check passed that is still on time."""
         late = now - max(overdue_since, self.calm_since)
         self.require(
@@ -853,14 +813,7 @@ class Model:
 
     # How it is said.
 
-    def require_between(
-        self,
-        value: int | None,
-        least: int,
-        lost: int,
-        name: str,
-        about: object,
-    ) -> None:
+    def require_between(self, value, least, lost, name, about):
         is_exact = value is not None and least <= value <= least + lost
         self.require(
             is_exact,
@@ -869,6 +822,6 @@ class Model:
         )
 
     @staticmethod
-    def require(condition: bool, sentence: str, about: object) -> None:
+    def require(condition, sentence, about):
         if not condition:
             raise Violation(f"{sentence}: {about}")

@@ -1,11 +1,9 @@
 """The receivers of alerts, and what a post to one of them meets."""
 
 import json
-import random
-from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from cardbeat.heartbeat.alerts.limits import POST_SECONDS, Postponed, Run
+from cardbeat.heartbeat.alerts.limits import POST_SECONDS, Postponed
 from cardbeat.heartbeat.alerts.message import Outcome
 from tests.model import threads
 
@@ -38,20 +36,14 @@ class Network:
     that has it.
     """
 
-    def __init__(self, luck: random.Random, hosts: list[str]) -> None:
+    def __init__(self, luck, hosts):
         self.luck = luck
         self.doing = dict.fromkeys(hosts, "takes")
-        self.began: Callable[[str, str], None] = lambda _id, _url: None
-        self.met: Callable[[str, str, str], None] = lambda _id, _url, _does: (
-            None
-        )
-        self.received: Callable[[str, str, str, int], None] = (
-            lambda _id, _url, _does, _outages: None
-        )
+        self.began = lambda _id, _url: None
+        self.met = lambda _id, _url, _does: None
+        self.received = lambda _id, _url, _does, _outages: None
 
-    def post(
-        self, url: str, headers: Mapping[str, str], body: bytes, attempt: Run
-    ) -> Outcome:
+    def post(self, url, headers, body, attempt):
         """As `Sender.post`. Raises `Postponed` as that does."""
         host = urlsplit(url).hostname or ""
         # Each host has one address.
@@ -77,5 +69,5 @@ class Network:
         return ANSWERS[does]
 
     @staticmethod
-    def _sleep(seconds: float) -> None:
+    def _sleep(seconds):
         threads.SCHEDULER.sleep(seconds)

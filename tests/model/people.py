@@ -1,13 +1,7 @@
 """The jobs that ping, and the owners of the checks, who edit, move, delete, test and revoke."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 from tests.model.model import Known
-from tests.model.server import REFUSED, Told
-
-if TYPE_CHECKING:
-    from tests.model.world import World
+from tests.model.server import REFUSED
 
 RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """The waits of `curl --retry 5 --retry-connrefused`."""
@@ -20,13 +14,7 @@ FIRST_RETRY_SECONDS = 5.0
 class Job:
     """A job with a check: it pings with each run, and stalls and flaps as its kind does."""
 
-    def __init__(
-        self,
-        world: "World",
-        owner: "Owner",
-        check: dict[str, Any],
-        sent_at: float,
-    ) -> None:
+    def __init__(self, world, owner, check, sent_at):
         self._world = world
         self._luck = world.luck
         self.owner = owner
@@ -47,14 +35,14 @@ class Job:
         self._fails = self._luck.choice((0.0, 0.03))
         self._run_later()
 
-    def adopt(self, check: dict[str, Any]) -> None:
+    def adopt(self, check):
         """The check is as it is now."""
         self._allowed = check["period_seconds"] + check["grace_seconds"]
 
-    def end(self) -> None:
+    def end(self):
         self.is_ended = True
 
-    def _run_later(self) -> None:
+    def _run_later(self):
         share = self._luck.uniform(0.4, 0.9)
         if self._luck.random() < self._stalls:
             share = self._luck.uniform(1.5, 6.0)
@@ -62,7 +50,7 @@ class Job:
             share = self._luck.uniform(0.9, 1.6)
         self._world.scheduler.after(self._allowed * share, self._run)
 
-    def _run(self) -> None:
+    def _run(self):
         if not self.is_ended:
             if self._luck.random() < self._fails:
                 self._fail(0)
@@ -70,38 +58,36 @@ class Job:
                 self._ping(0)
             self._run_later()
 
-    def signal(self) -> None:
+    def signal(self):
         """Besides its runs."""
         self._luck.choice((self._fail, self._ping))(0)
 
-    def _fail(self, tried: int) -> None:
+    def _fail(self, tried):
         if self.is_ended:
             return
         sent_at = self._world.now
 
-        def told(status: int, _answer: object) -> None:
+        def told(status, _answer):
             self._note("fail", status, sent_at)
             self._retry(status, self._fail, tried)
 
         path = f"/ping/{self.known.id}/{self._luck.choice(('fail', '1'))}"
         self._world.server.ask("POST", path, told, lambda *_: None)
 
-    def _retry(
-        self, status: int, signal: Callable[[int], None], tried: int
-    ) -> None:
+    def _retry(self, status, signal, tried):
         if status in (0, 503, REFUSED) and tried < len(RETRY_SECONDS):
             self._world.scheduler.after(
                 RETRY_SECONDS[tried], signal, tried + 1
             )
 
-    def _ping(self, tried: int) -> None:
+    def _ping(self, tried):
         if self.is_ended:
             return
         sent_at = self._world.now
         known = self.known
         known.asked_pings += 1
 
-        def told(status: int, _answer: object) -> None:
+        def told(status, _answer):
             known.asked_pings -= 1
             if not status:
                 known.lost_pings += 1
@@ -109,7 +95,7 @@ class Job:
             self._note("ping", status, sent_at)
             self._retry(status, self._ping, tried)
 
-        def late(status: int, _answer: object) -> None:
+        def late(status, _answer):
             known.under_way -= 1
             if status:
                 known.lost_pings -= 1
@@ -119,7 +105,7 @@ class Job:
 
         self._world.server.ask("POST", f"/ping/{known.id}", told, late)
 
-    def _note(self, signal: str, status: int, sent_at: float) -> None:
+    def _note(self, signal, status, sent_at):
         model = self._world.model
         self._world.note(signal, self.known.id, status)
         if status in (0, REFUSED):
@@ -136,18 +122,18 @@ class Job:
 class Owner:
     """Has a key and its checks."""
 
-    def __init__(self, world: "World", wanted: int) -> None:
+    def __init__(self, world, wanted):
         self._world = world
         self._luck = world.luck
         self._wanted = wanted
         self._key = ""
         self.id = ""
         self.is_gone = False
-        self.jobs: list[Job] = []
+        self.jobs = []
         self._register()
 
-    def _register(self, tried: int = 0) -> None:
-        def registered(status: int, answer: dict[str, Any]) -> None:
+    def _register(self, tried=0):
+        def registered(status, answer):
             if status != 201:
                 self._try_again(self._register, tried)
                 return
@@ -160,14 +146,14 @@ class Owner:
             "POST", "/register", registered, {"email": "owner@example.com"}
         )
 
-    def _try_again(self, what: Callable[[int], None], tried: int) -> None:
+    def _try_again(self, what, tried):
         """At the latest after a quarter of a sweep's interval, where a disk stays in trouble for several of them."""
         longest = max(60.0, self._world.sweep_seconds / 4)
         self._world.scheduler.after(
             min(FIRST_RETRY_SECONDS * 2**tried, longest), what, tried + 1
         )
 
-    def create(self, tried: int = 0) -> None:
+    def create(self, tried=0):
         if self.is_gone:
             return
         sent_at = self._world.now
@@ -178,7 +164,7 @@ class Owner:
             **self._world.new_period(),
         }
 
-        def created(status: int, answer: dict[str, Any]) -> None:
+        def created(status, answer):
             if status == 201:
                 self.id = answer["check"]["api_key_id"]
                 job = Job(self._world, self, answer["check"], sent_at)
@@ -191,28 +177,28 @@ class Owner:
 
     # Each tells whether it is done; an owner without checks does nothing.
 
-    def edit(self) -> bool:
+    def edit(self):
         return self._patch(self._any_job(), self._world.new_period())
 
-    def move(self) -> bool:
+    def move(self):
         """Another webhook URL, while alerts may wait for the one before."""
         return self._patch(
             self._any_failing_job(), {"webhook_url": self._world.new_hook()}
         )
 
-    def move_now(self, job: Job) -> None:
+    def move_now(self, job):
         """The same for a check whose alert is on its way."""
         if job in self.jobs and not self.is_gone:
             self._patch(job, {"webhook_url": self._world.new_hook()})
 
-    def edit_twice(self) -> bool:
+    def edit_twice(self):
         """Two at once: one wins, and the other is told."""
         job = self._any_job()
         return self._patch(job, self._world.new_period()) and self._patch(
             job, {"name": "other"}
         )
 
-    def remind(self) -> bool:
+    def remind(self):
         """Another time between reminders, or none."""
         job = self._any_failing_job()
         is_known = job is not None and job.known.touched_at <= self._world.now
@@ -220,7 +206,7 @@ class Owner:
             job, {"repeat_seconds": self._world.new_repeat()}
         )
 
-    def snooze(self) -> bool:
+    def snooze(self):
         """Mostly one whose alerts wait, or that is snoozed already."""
         sweeps = self._luck.choice((3.0, 30.0, 300.0)) * self._luck.random()
         return self._snooze(
@@ -228,11 +214,11 @@ class Owner:
             max(60, int(self._world.sweep_seconds * sweeps)),
         )
 
-    def _end_snooze(self, job: Job) -> None:
+    def _end_snooze(self, job):
         if job in self.jobs and not self.is_gone:
             self._snooze(job, 0)
 
-    def _snooze(self, job: Job | None, seconds: int) -> bool:
+    def _snooze(self, job, seconds):
         if job is None or job.known.asked_snoozes:
             return False
         known = job.known
@@ -243,7 +229,7 @@ class Owner:
         known.asked_changes += 1
         world.model.asks_snooze(known)
 
-        def told(status: int, answer: dict[str, Any]) -> None:
+        def told(status, answer):
             known.asked_changes -= 1
             if status == 200 and seconds:
                 if self._luck.random() < ENDED_SNOOZES:
@@ -264,7 +250,7 @@ class Owner:
                     known, sent_at, world.now, seconds if is_known else None
                 )
 
-        def late(_status: int, _answer: dict[str, Any]) -> None:
+        def late(_status, _answer):
             world.model.answered_snooze(known, sent_at, world.now, None)
 
         path = f"/checks/{known.id}/snooze"
@@ -274,7 +260,7 @@ class Owner:
             self._ask("DELETE", path, told, late=late)
         return True
 
-    def _patch(self, job: Job | None, changes: dict[str, Any]) -> bool:
+    def _patch(self, job, changes):
         if job is None:
             return False
         known = job.known
@@ -287,7 +273,7 @@ class Owner:
                 known, before | {changes["repeat_seconds"]}
             )
 
-        def told(status: int, answer: dict[str, Any]) -> None:
+        def told(status, answer):
             known.asked_changes -= 1
             if status == 0:
                 known.lost_changes += 1
@@ -302,7 +288,7 @@ class Owner:
                     {changes["repeat_seconds"]} if status == 200 else before
                 )
 
-        def late(status: int, answer: dict[str, Any]) -> None:
+        def late(status, answer):
             if status == 200:
                 known.lost_changes -= 1
                 known.changes += 1
@@ -316,25 +302,19 @@ class Owner:
         self._ask("PATCH", f"/checks/{known.id}", told, changes, late)
         return True
 
-    def _changed(
-        self,
-        job: Job,
-        changes: dict[str, Any],
-        check: dict[str, Any],
-        is_late: bool = False,
-    ) -> None:
+    def _changed(self, job, changes, check, is_late=False):
         job.adopt(check)
         if "webhook_url" in changes:
             self._world.model.moved(job.known, self._world.now, is_late)
 
-    def delete(self) -> bool:
+    def delete(self):
         job = self._any_job()
         if job is None:
             return False
         job.known.may_be_gone = True
         self.jobs.remove(job)
 
-        def told(status: int, _answer: dict[str, Any]) -> None:
+        def told(status, _answer):
             job.end()
             if status == 204:
                 job.known.gone_at = self._world.now
@@ -344,7 +324,7 @@ class Owner:
         self._ask("DELETE", f"/checks/{job.known.id}", told)
         return True
 
-    def test(self) -> bool:
+    def test(self):
         job = self._any_failing_job()
         if job is not None:
             self._ask(
@@ -352,7 +332,7 @@ class Owner:
             )
         return job is not None
 
-    def revoke(self) -> bool:
+    def revoke(self):
         """Then a new owner comes with as many checks."""
         if not self._key or self.is_gone:
             return False
@@ -367,8 +347,8 @@ class Owner:
             )
         return True
 
-    def _revoke(self, tried: int = 0) -> None:
-        def told(status: int, _answer: dict[str, Any]) -> None:
+    def _revoke(self, tried=0):
+        def told(status, _answer):
             if status in (204, 401):
                 for job in self.jobs:
                     job.known.gone_at = job.known.gone_at or self._world.now
@@ -384,7 +364,7 @@ class Owner:
 
         self._ask("DELETE", "/key", told)
 
-    def _any_failing_job(self) -> Job | None:
+    def _any_failing_job(self):
         """Mostly one whose alerts wait, if there is one: that is why people look at a webhook."""
         waiting = {alert.check_id for alert in self._world.model.open.values()}
         failing = [job for job in self.jobs if job.known.id in waiting]
@@ -393,25 +373,18 @@ class Owner:
         )
         return self._luck.choice(failing) if is_looked_at else self._any_job()
 
-    def _any_job(self) -> Job | None:
+    def _any_job(self):
         return (
             self._luck.choice(self.jobs)
             if self.jobs and not self.is_gone
             else None
         )
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        told: Told,
-        body: object = None,
-        late: Told = lambda *_: None,
-    ) -> None:
+    def _ask(self, method, path, told, body=None, late=lambda *_: None):
         """`late` is told, if there was no answer in time, of one that came after that, or that there will be none."""
         sent_at = self._world.now
 
-        def answered(status: int, answer: dict[str, Any]) -> None:
+        def answered(status, answer):
             self._world.note(method, path, status)
             if status in (0, 500, 503, REFUSED):
                 self._world.model.unanswered(

@@ -2,17 +2,12 @@
 
 import json
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from cardbeat import service
 from cardbeat.errors import StartupError
 from cardbeat.web.message import Request
 from tests.kit.support import response_of
 from tests.model.threads import Event, Process, Thread
-
-if TYPE_CHECKING:
-    from tests.model.world import World
 
 CLIENT_SECONDS = 10.0
 """After this a client gives up."""
@@ -25,25 +20,22 @@ BACKLOG = 128
 REFUSED = 599
 """In the place of a status: the connection was refused, so the request was certainly not taken."""
 
-Told = Callable[[int, dict[str, Any]], None]
-"""Called with the status and the JSON of an answer; status 0 where there was none."""
-
 
 class Front:
     """What the service has for a listener, a loop and a server, whose `serve_forever` waits for the stop."""
 
     url = "https://beats.example"
     waker = None
-    router: Any = None
+    router = None
     is_serving = False
 
-    def __init__(self, process: Process, changed: Callable[[], None]) -> None:
+    def __init__(self, process, changed):
         self.loop = self
         self._requests = process.requests
         self._changed = changed
         self._stopped = Event()
 
-    def serve_forever(self) -> None:
+    def serve_forever(self):
         self.is_serving = not self._stopped.is_set()
         self._changed()
         self._stopped.wait()
@@ -53,17 +45,17 @@ class Front:
             time.sleep(0.05)
 
     @staticmethod
-    def call_soon(call: Callable[..., None], *values: Any) -> None:
+    def call_soon(call, *values):
         call(*values)
 
     call_next = call_soon
 
-    def shutdown(self) -> None:
+    def shutdown(self):
         self.close()
         self._changed()
         self._stopped.set()
 
-    def close(self) -> None:
+    def close(self):
         self.is_serving = False
 
     server_close = close
@@ -72,7 +64,7 @@ class Front:
 class Server:
     """The one of a world, and who restarts it."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world):
         self._world = world
         self._scheduler = world.scheduler
         self._starts = 0
@@ -82,23 +74,23 @@ class Server:
             0.5,
             world.luck.choice((5.0, 4 * world.sweep_seconds)),
         )
-        self.process: Process | None = None
-        self.front: Front | None = None
+        self.process = None
+        self.front = None
         self.is_wanted = True
 
     @property
-    def is_running(self) -> bool:
+    def is_running(self):
         return self.process is not None and self.process.frozen is None
 
     @property
-    def is_listening(self) -> bool:
+    def is_listening(self):
         return (
             self.is_running
             and self.front is not None
             and self.front.is_serving
         )
 
-    def start(self) -> None:
+    def start(self):
         if self._scheduler.is_asleep:
             self._start_again()
             return
@@ -106,14 +98,14 @@ class Server:
         self.process = Process(f"server.{self._starts}")
         Thread(self._run, "main").begin(self.process)
 
-    def stop(self) -> bool:
+    def stop(self):
         """Ask for an orderly stop; the supervisor starts it again when it has ended. Whether it listened."""
         if self.process is None or not self.is_listening:
             return False
         Thread(self.process.stop, "signal").begin(self.process)
         return True
 
-    def crash(self, is_power_cut: bool = False) -> bool:
+    def crash(self, is_power_cut=False):
         """Whether it ran."""
         process = self.process
         if process is None:
@@ -127,10 +119,10 @@ class Server:
         self._start_again()
         return True
 
-    def _run(self) -> None:
+    def _run(self):
         process = self._scheduler.own_thread().process
         self.front = Front(process, self._serves)
-        front: Any = self.front
+        front = self.front
         try:
             service.Service(
                 self._world.config, front, front, clock=self._scheduler.wall
@@ -140,16 +132,16 @@ class Server:
             self._world.show(f"the server does not start: {error}")
         self._scheduler.after(0, self._ended, process)
 
-    def _serves(self) -> None:
+    def _serves(self):
         """It has begun to serve, or ceased to."""
         self._failed_starts = 0
         self._world.look()
 
-    def _ended(self, process: Process) -> None:
+    def _ended(self, process):
         if process is self.process:
             self.crash()
 
-    def _start_again(self) -> None:
+    def _start_again(self):
         if self.is_wanted:
             seconds = self._world.luck.uniform(*self._restart_seconds)
             longest = max(seconds, LONGEST_RESTART_SECONDS)
@@ -158,14 +150,8 @@ class Server:
             )
 
     def ask(  # noqa: PLR0917
-        self,
-        method: str,
-        path: str,
-        told: Told,
-        late: Told,
-        body: object = None,
-        key: str = "",
-    ) -> None:
+        self, method, path, told, late, body=None, key=""
+    ):
         """Send a request. `told` has the answer or, after `CLIENT_SECONDS`, none; `late` one that came after that, or
         none where there will be none."""
         process = self.process
@@ -187,7 +173,7 @@ class Server:
         process.requests[exchange] = exchange.lost
         self._scheduler.after(CLIENT_SECONDS, exchange.give_up)
 
-        def answer() -> None:
+        def answer():
             response = response_of(front.router, request)
             del process.requests[exchange]
             # By the network, so outside the server's threads.
@@ -200,19 +186,19 @@ class Server:
 class _Exchange:
     """One request: its client is told once, of an answer or that it gives up; what comes later is told apart."""
 
-    def __init__(self, told: Told, late: Told) -> None:
-        self._told: Told | None = told
+    def __init__(self, told, late):
+        self._told = told
         self._late = late
 
-    def tell(self, status: int, answer: dict[str, Any]) -> None:
+    def tell(self, status, answer):
         told = self._told or self._late
         self._told = None
         told(status, answer)
 
-    def give_up(self) -> None:
+    def give_up(self):
         if self._told:
             self.tell(0, {})
 
-    def lost(self) -> None:
+    def lost(self):
         self.give_up()
         self._late(0, {})

@@ -7,9 +7,7 @@ another one is let go first.
 import itertools
 import random
 from collections import deque
-from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -25,23 +23,23 @@ class Killed(GreenletExit):
 class Process:
     """What a crash ends and a suspension stops: threads, and what they have open."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self.name = name
         self.is_dead = False
-        self.frozen: list[tuple[Wait, bool]] | None = None
+        self.frozen = None
         """What is to be resumed after a suspension; None while it runs."""
-        self.threads: dict[Thread, None] = {}
-        self.connections: list[Any] = []
-        self.requests: dict[object, Callable[[], None]] = {}
+        self.threads = {}
+        self.connections = []
+        self.requests = {}
         """Called at its death, for each request that has no answer yet."""
-        self.stop: Callable[[], None] = lambda: None
+        self.stop = lambda: None
         """What the product does at SIGTERM."""
 
 
 class Scheduler:
     """All that happens on the machine, in order of simulated time, and the machine's clocks; `now` is in seconds."""
 
-    def __init__(self, luck: random.Random, preemption: float = 0.0) -> None:
+    def __init__(self, luck, preemption=0.0):
         self.now = 0.0
         self.slept = 0.0
         """How long the machine was asleep, when its monotonic clock stood still."""
@@ -51,41 +49,37 @@ class Scheduler:
         self._booted = -1000.0
         self.luck = luck
         self.preemption = preemption
-        self.current: Thread | None = None
-        self.failure: BaseException | None = None
+        self.current = None
+        self.failure = None
         self.hub = getcurrent()
-        self._events: list[
-            tuple[float, int, Callable[..., None], tuple[Any, ...]]
-        ] = []
+        self._events = []
         self._numbers = itertools.count()
 
     @property
-    def awake(self) -> float:
+    def awake(self):
         """How long the machine was awake."""
         return self.now - self.slept
 
-    def wall(self) -> float:
+    def wall(self):
         return EPOCH + self.now + self.jump_seconds
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return self.awake - self._booted
 
-    def boot(self) -> None:
+    def boot(self):
         """Start the monotonic clock again."""
         self._booted = self.awake
 
-    def after(
-        self, seconds: float, call: Callable[..., None], *arguments: Any
-    ) -> None:
+    def after(self, seconds, call, *arguments):
         heappush(
             self._events,
             (self.now + seconds, next(self._numbers), call, arguments),
         )
 
-    def soon(self, call: Callable[..., None], *arguments: Any) -> None:
+    def soon(self, call, *arguments):
         self.after(self.luck.random() * RESUME_SECONDS, call, *arguments)
 
-    def run(self, until: float) -> None:
+    def run(self, until):
         """Let everything happen up to then; raises what failed."""
         events = self._events
         while events and events[0][0] <= until:
@@ -96,11 +90,11 @@ class Scheduler:
                 raise self.failure
         self.now = until
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error):
         """End the run with the first failure."""
         self.failure = self.failure or error
 
-    def kill(self, process: Process) -> None:
+    def kill(self, process):
         """End a process wherever its threads are. Not to be called from one of them."""
         process.is_dead = True
         for thread in list(process.threads):
@@ -109,17 +103,17 @@ class Scheduler:
         for lost in list(process.requests.values()):
             lost()
 
-    def suspend(self, process: Process) -> None:
+    def suspend(self, process):
         if process.frozen is None:
             process.frozen = []
 
-    def resume(self, process: Process) -> None:
+    def resume(self, process):
         frozen = process.frozen or []
         process.frozen = None
         for wait, is_woken in frozen:
             self.soon(self._go_on, wait, is_woken)
 
-    def park(self, wait: "Wait", seconds: float | None = None) -> bool:
+    def park(self, wait, seconds=None):
         """Wait, for a time at most, whether for `wake` or for that time; True where it was woken."""
         if seconds is not None:
             self._set_alarm(wait, self.awake + seconds)
@@ -128,10 +122,10 @@ class Scheduler:
             raise Killed
         return wait.is_woken
 
-    def wake(self, wait: "Wait") -> None:
+    def wake(self, wait):
         self.soon(self._go_on, wait, True)
 
-    def wake_next(self, waiting: "deque[Wait]") -> bool:
+    def wake_next(self, waiting):
         """Whether any of these still waited."""
         while waiting:
             wait = waiting.popleft()
@@ -140,18 +134,18 @@ class Scheduler:
                 return True
         return False
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         thread = self.own_thread()
         if thread.process.is_dead:
             raise Killed
         self.park(Wait(thread), max(0.0, seconds))
 
-    def own_thread(self) -> "Thread":
+    def own_thread(self):
         if self.current is None:
             raise RuntimeError("only a simulated thread may wait")
         return self.current
 
-    def give_way(self) -> None:
+    def give_way(self):
         """Let another thread go first, now and then."""
         current = self.current
         if current is None:
@@ -161,10 +155,10 @@ class Scheduler:
         if self.preemption and self.luck.random() < self.preemption:
             self.park(Wait(current), self.luck.random() * RESUME_SECONDS)
 
-    def start(self, thread: "Thread") -> None:
+    def start(self, thread):
         self.wake(Wait(thread))
 
-    def _set_alarm(self, wait: "Wait", deadline: float) -> None:
+    def _set_alarm(self, wait, deadline):
         # A little late, as real ones are, and never early by a rounding error.
         alarm = (
             deadline + self.slept + 2e-6,
@@ -174,7 +168,7 @@ class Scheduler:
         )
         heappush(self._events, alarm)
 
-    def _expire(self, wait: "Wait", deadline: float) -> None:
+    def _expire(self, wait, deadline):
         if wait.is_over:
             return
         # The machine may have slept since.
@@ -183,7 +177,7 @@ class Scheduler:
         else:
             self._go_on(wait, False)
 
-    def _go_on(self, wait: "Wait", is_woken: bool) -> None:
+    def _go_on(self, wait, is_woken):
         thread = wait.thread
         process = thread.process
         if wait.is_over or process.is_dead:
@@ -195,9 +189,7 @@ class Scheduler:
         wait.is_woken = is_woken
         self._enter(thread, thread.greenlet.switch)
 
-    def _enter(
-        self, thread: "Thread", switch: Callable[..., Any], *arguments: Any
-    ) -> None:
+    def _enter(self, thread, switch, *arguments):
         before = self.current
         self.current = thread
         try:
@@ -215,7 +207,7 @@ class Wait:
 
     __slots__ = ("is_over", "is_woken", "thread")
 
-    def __init__(self, thread: "Thread") -> None:
+    def __init__(self, thread):
         self.thread = thread
         self.is_over = False
         self.is_woken = False
@@ -226,11 +218,11 @@ class Lock:
 
     __slots__ = ("_is_held", "_waiting")
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._is_held = False
-        self._waiting: deque[Wait] = deque()
+        self._waiting = deque()
 
-    def acquire(self, blocking: bool = True) -> bool:
+    def acquire(self, blocking=True):
         SCHEDULER.give_way()
         while self._is_held:
             if not blocking:
@@ -241,14 +233,14 @@ class Lock:
         self._is_held = True
         return True
 
-    def release(self) -> None:
+    def release(self):
         self._is_held = False
         if self._waiting:
             SCHEDULER.wake_next(self._waiting)
 
     __enter__ = acquire
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.release()
 
 
@@ -257,12 +249,12 @@ class RLock(Lock):
 
     __slots__ = ("_count", "_owner")
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self._owner: object = None
+        self._owner = None
         self._count = 0
 
-    def acquire(self, blocking: bool = True) -> bool:
+    def acquire(self, blocking=True):
         own = SCHEDULER.current or SCHEDULER
         if self._owner is not own:
             if not Lock.acquire(self, blocking):
@@ -271,7 +263,7 @@ class RLock(Lock):
         self._count += 1
         return True
 
-    def release(self) -> None:
+    def release(self):
         self._count -= 1
         if not self._count:
             self._owner = None
@@ -283,19 +275,19 @@ class RLock(Lock):
 class Condition:
     """As `threading.Condition`, whose lock may be held once, not more often, by a thread that waits."""
 
-    def __init__(self, lock: Lock | None = None) -> None:
+    def __init__(self, lock=None):
         self._lock = lock or RLock()
         self.acquire = self._lock.acquire
         self.release = self._lock.release
-        self._waiting: deque[Wait] = deque()
+        self._waiting = deque()
 
-    def __enter__(self) -> bool:
+    def __enter__(self):
         return self.acquire()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.release()
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout=None):
         SCHEDULER.give_way()
         wait = Wait(SCHEDULER.own_thread())
         self._waiting.append(wait)
@@ -304,9 +296,7 @@ class Condition:
         self.acquire()
         return is_woken
 
-    def wait_for(
-        self, predicate: Callable[[], Any], timeout: float | None = None
-    ) -> Any:
+    def wait_for(self, predicate, timeout=None):
         ends = None if timeout is None else SCHEDULER.awake + timeout
         while not (result := predicate()):
             if ends is not None and ends <= SCHEDULER.awake:
@@ -314,33 +304,33 @@ class Condition:
             self.wait(None if ends is None else ends - SCHEDULER.awake)
         return result
 
-    def notify(self, n: int = 1) -> None:
+    def notify(self, n=1):
         while n and SCHEDULER.wake_next(self._waiting):
             n -= 1
 
-    def notify_all(self) -> None:
+    def notify_all(self):
         self.notify(len(self._waiting))
 
 
 class Event:
     """As `threading.Event`."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._is_set = False
-        self._waiting: deque[Wait] = deque()
+        self._waiting = deque()
 
-    def is_set(self) -> bool:
+    def is_set(self):
         return self._is_set
 
-    def set(self) -> None:
+    def set(self):
         self._is_set = True
         while SCHEDULER.wake_next(self._waiting):
             pass
 
-    def clear(self) -> None:
+    def clear(self):
         self._is_set = False
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout=None):
         SCHEDULER.give_way()
         if not self._is_set:
             wait = Wait(SCHEDULER.own_thread())
@@ -354,13 +344,7 @@ class Thread:
 
     process: Process
 
-    def __init__(
-        self,
-        target: Callable[..., None],
-        name: str = "thread",
-        args: tuple[Any, ...] = (),
-        daemon: bool = True,
-    ) -> None:
+    def __init__(self, target, name="thread", args=(), daemon=True):
         self.name = name
         self.daemon = daemon
         self._target = target
@@ -368,10 +352,10 @@ class Thread:
         self._started = False
         self._ended = Event()
 
-    def start(self) -> None:
+    def start(self):
         self.begin(SCHEDULER.own_thread().process)
 
-    def begin(self, process: Process) -> None:
+    def begin(self, process):
         """Start it from outside its process."""
         self.process = process
         self._started = True
@@ -379,13 +363,13 @@ class Thread:
         process.threads[self] = None
         SCHEDULER.start(self)
 
-    def is_alive(self) -> bool:
+    def is_alive(self):
         return self._started and not self._ended.is_set()
 
-    def join(self, timeout: float | None = None) -> None:
+    def join(self, timeout=None):
         self._ended.wait(timeout)
 
-    def _run(self) -> None:
+    def _run(self):
         try:
             self._target(*self._arguments)
         except BaseException as error:
@@ -400,15 +384,15 @@ class Thread:
 class Timer(Thread):
     """As `threading.Timer`."""
 
-    def __init__(self, interval: float, function: Callable[[], None]) -> None:
+    def __init__(self, interval, function):
         super().__init__(self._wait, "timer")
         self._interval = interval
         self._function = function
         self._cancelled = Event()
 
-    def cancel(self) -> None:
+    def cancel(self):
         self._cancelled.set()
 
-    def _wait(self) -> None:
+    def _wait(self):
         if not self._cancelled.wait(self._interval):
             self._function()

@@ -31,19 +31,19 @@ class Trouble:
 class Troubles:
     """All of a run. `near` is within how many seconds two are one."""
 
-    def __init__(self, sweep_seconds: float, near: float) -> None:
+    def __init__(self, sweep_seconds, near):
         self._sweep_seconds = sweep_seconds
         self._near = near
-        self._all: list[Trouble] = []
+        self._all = []
 
-    def since(self, moment: float) -> list[Trouble]:
+    def since(self, moment):
         return [
             trouble
             for trouble in self._all
             if trouble.end > moment - self._near
         ]
 
-    def add(self, trouble: Trouble) -> None:
+    def add(self, trouble):
         if trouble.silent > 2 * self._sweep_seconds + JITTER_SECONDS:
             trouble.certain = trouble.silent - STOP_SECONDS
         if trouble.forward > 2 * self._sweep_seconds + JITTER_SECONDS:
@@ -60,9 +60,7 @@ class Troubles:
                 )
         self._all.append(trouble)
 
-    def bounds(
-        self, sent_at: float, told_at: float, decided_at: float, until: float
-    ) -> tuple[float, float]:
+    def bounds(self, sent_at, told_at, decided_at, until):
         """The least and the most seconds by which a clock that started then may have been moved.
 
         What ended before `decided_at` must have moved it, what began before `until` may have.
@@ -87,7 +85,7 @@ class Troubles:
                 low += max(0.0, trouble.certain)
         return low - JITTER_SECONDS, high + JITTER_SECONDS
 
-    def _most(self, trouble: Trouble) -> float:
+    def _most(self, trouble):
         """It counts from the last sweep before to the second one after: one may be left out."""
         seconds = (
             trouble.end - trouble.begin + 3 * self._sweep_seconds + LAG_SECONDS

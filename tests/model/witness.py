@@ -1,14 +1,9 @@
 """Reads what each commit has changed, and compares it with the model: the only one here that knows the tables."""
 
 import sqlite3
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tests.model.disk import Connection
-from tests.model.model import Known, Told
-
-if TYPE_CHECKING:
-    from tests.model.world import World
+from tests.model.model import Told
 
 SAMPLE = 60
 """Checks that are looked at in one audit."""
@@ -27,26 +22,26 @@ _UNTOLD = (
 class Witness:
     """Looks through a connection of its own, which is no part of the simulated disk's."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world):
         self._world = world
         self._model = world.model
-        self._connection: sqlite3.Connection | None = None
+        self._connection = None
         self._last_seq = 0
 
-    def close(self) -> None:
+    def close(self):
         """Before the files are replaced."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def committed(self, connection: Connection) -> None:
+    def committed(self, connection):
         self._model.changed(connection.changed_rows - connection.created_rows)
         if connection.has_alerts:
             self._compare_alerts(connection.began_at)
         if connection.has_outages:
             self._require_told()
 
-    def audit(self) -> None:
+    def audit(self):
         """Look at everything that is due, and at some of the checks."""
         now = self._world.now
         self._compare_alerts(now)
@@ -71,20 +66,18 @@ class Witness:
         for check in (*there, *gone):
             self._require_check(check, now)
 
-    def _some(self, checks: list[Known], most: int) -> list[Known]:
+    def _some(self, checks, most):
         return (
             checks
             if len(checks) <= most
             else self._world.luck.sample(checks, most)
         )
 
-    def noted(self) -> dict[str, int]:
+    def noted(self):
         """What the servers have noted of themselves, to be shown with a failure."""
         return dict(self._rows("SELECT name, value FROM monitor"))
 
-    def _rows(
-        self, sql: str, parameters: tuple[object, ...] = ()
-    ) -> list[sqlite3.Row]:
+    def _rows(self, sql, parameters=()):
         if self._connection is None:
             self._connection = sqlite3.Connection(
                 self._world.disk.path, isolation_level=None
@@ -92,7 +85,7 @@ class Witness:
             self._connection.row_factory = sqlite3.Row
         return self._connection.execute(sql, parameters).fetchall()
 
-    def _compare_alerts(self, decided_at: float) -> None:
+    def _compare_alerts(self, decided_at):
         now, wall = self._world.now, self._world.scheduler.wall()
         for row in self._rows(_NEW, (self._last_seq,)):
             self._last_seq = row["seq"]
@@ -114,9 +107,7 @@ class Witness:
             }
         )
 
-    def _compare_pending(
-        self, pending: dict[int, sqlite3.Row], now: float, wall: float
-    ) -> None:
+    def _compare_pending(self, pending, now, wall):
         gone = []
         for seq, told in self._model.open.items():
             row = pending.get(seq)
@@ -137,13 +128,13 @@ class Witness:
             self._let_next_go(told, now)
             self._require_reason(told, now)
 
-    def _let_next_go(self, told: Told, now: float) -> None:
+    def _let_next_go(self, told, now):
         """The alert behind a finished one is due from now on."""
         for other in self._model.open.values():
             if other.check_id == told.check_id:
                 other.due_at = max(other.due_at, now)
 
-    def _require_reason(self, told: Told, now: float) -> None:
+    def _require_reason(self, told, now):
         rows = self._rows(
             "SELECT state, attempts, webhook_url FROM alerts JOIN checks ON checks.id = check_id WHERE alerts.seq = ?",
             (told.seq,),
@@ -153,7 +144,7 @@ class Witness:
         else:
             self._model.removed(told)
 
-    def _require_told(self) -> None:
+    def _require_told(self):
         """The change of status and its alert are one transaction."""
         for row in self._rows(_UNTOLD):
             # After many reminders the history has forgotten it.
@@ -163,7 +154,7 @@ class Witness:
                 tuple(row),
             )
 
-    def _require_swept(self, now: float) -> None:
+    def _require_swept(self, now):
         # A change may set a deadline that has passed already.
         rows = self._rows(
             "SELECT id, max(deadline_at, updated_at) AS deadline_at FROM checks WHERE status = 'on_time' AND api_key_id"
@@ -177,7 +168,7 @@ class Witness:
             passed_at = now - (self._world.scheduler.wall() - due_at)
             self._model.require_swept(passed_at, now, check_id)
 
-    def _require_removed(self, now: float) -> None:
+    def _require_removed(self, now):
         if self._model.revoked:
             left = {row[0] for row in self._rows("SELECT id FROM keys")}
             for key in list(self._model.revoked):
@@ -187,13 +178,13 @@ class Witness:
                     self._require_no_orphans(key)
                     del self._model.revoked[key]
 
-    def _require_no_orphans(self, key: str) -> None:
+    def _require_no_orphans(self, key):
         left = self._rows(
             "SELECT count(*) FROM checks WHERE api_key_id = ?", (key,)
         )[0][0]
         self._model.require(left == 0, "a removed key has checks", key)
 
-    def _require_check(self, check: Known, now: float) -> None:
+    def _require_check(self, check, now):
         rows = self._rows("SELECT * FROM checks WHERE id = ?", (check.id,))
         if not rows:
             self._model.require(check.may_be_gone, "a check is lost", check)

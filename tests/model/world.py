@@ -6,10 +6,8 @@ import random
 import shutil
 import tempfile
 from collections import Counter, deque
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from cardbeat import service
@@ -22,7 +20,7 @@ from tests.model.disk import BRIEF, Disk
 from tests.model.faults import Faults
 from tests.model.model import Model
 from tests.model.network import ASKED_SECONDS, STEADY, Network
-from tests.model.people import Job, Owner
+from tests.model.people import Owner
 from tests.model.replaced import Nothing
 from tests.model.server import Server
 from tests.model.threads import Scheduler
@@ -40,7 +38,7 @@ MEMORY = Path("/dev/shm")
 """What the simulated disk keeps need not outlive the run."""
 
 
-def drawn_options(luck: random.Random) -> dict[str, Any]:
+def drawn_options(luck):
     return {
         "sweep_seconds": luck.choice(SWEEPS),
         "poll_seconds": luck.choice(POLLS),
@@ -60,28 +58,28 @@ def drawn_options(luck: random.Random) -> dict[str, Any]:
 class World:
     """`options` fix what is drawn from the seed otherwise, by the names of `drawn_options`."""
 
-    def __init__(self, seed: int, **options: Any) -> None:
+    def __init__(self, seed, **options):
         self.seed = seed
         self.luck = random.Random(seed)
         random.seed(self.luck.random())
         self.options = drawn_options(self.luck) | options
-        self.sweep_seconds: float = self.options["sweep_seconds"]
+        self.sweep_seconds = self.options["sweep_seconds"]
         # A sweep takes longer to be late than a poll.
         self.poll_seconds = max(
             self.options["poll_seconds"], self.sweep_seconds / 2
         )
         self.settle_seconds = 10 * self.sweep_seconds
-        self.counts: Counter[str] = Counter()
-        self.owners: list[Owner] = []
-        self.jobs: dict[str, Job] = {}
+        self.counts = Counter()
+        self.owners = []
+        self.jobs = {}
         """By the ids of their checks."""
         self._hash = hashlib.blake2b(digest_size=8)
-        self._lines: deque[str] = deque(maxlen=LINES)
-        self._silent_since: float | None = 0.0
+        self._lines = deque(maxlen=LINES)
+        self._silent_since = 0.0
         self._build()
         _replace_parts(self)
 
-    def _build(self) -> None:
+    def _build(self):
         self.scheduler = threads.SCHEDULER = Scheduler(
             self.luck, self.options["preemption"]
         )
@@ -108,10 +106,10 @@ class World:
         self.faults = Faults(self)
 
     @property
-    def now(self) -> float:
+    def now(self):
         return self.scheduler.now
 
-    def run(self, seconds: float) -> None:
+    def run(self, seconds):
         """Live so long. Raises `Violation`, and whatever the product lets escape."""
         try:
             self.server.start()
@@ -131,35 +129,35 @@ class World:
             self.server.crash()
             shutil.rmtree(self._parent, ignore_errors=True)
 
-    def hash(self) -> str:
+    def hash(self):
         return self._hash.hexdigest()
 
-    def lines(self) -> list[str]:
+    def lines(self):
         return list(self._lines)
 
-    def note(self, *parts: object) -> None:
+    def note(self, *parts):
         """What is the same whenever the seed is replayed."""
         self._hash.update(self.show(" ".join(map(str, parts))).encode())
 
-    def show(self, line: str) -> str:
+    def show(self, line):
         """Keep a line for what is shown with a failure; as it is kept, with the time."""
         line = f"{self.now:.6f} {line}"
         self._lines.append(line)
         return line
 
-    def any_owner(self) -> Owner:
+    def any_owner(self):
         return self.luck.choice(self.owners)
 
-    def new_owner(self, wanted: int) -> None:
+    def new_owner(self, wanted):
         self.owners = [owner for owner in self.owners if not owner.is_gone]
         self.owners.append(Owner(self, wanted))
 
-    def new_hook(self) -> str:
+    def new_hook(self):
         return (
             f"https://{self.luck.choice(HOSTS)}/{self.luck.randrange(10**6)}"
         )
 
-    def new_period(self) -> dict[str, int]:
+    def new_period(self):
         """So long that all pings of the run together stay affordable."""
         sweeps = self.luck.uniform(4, 40) * max(
             1.0, self.options["checks"] / 50
@@ -170,7 +168,7 @@ class World:
             "grace_seconds": int(period * self.luck.uniform(0, 0.3)),
         }
 
-    def new_repeat(self) -> int | None:
+    def new_repeat(self):
         """Of the time between two reminders; most checks have none, so that no key uses up its posts."""
         seconds = (
             self.sweep_seconds
@@ -183,14 +181,14 @@ class World:
             else min(2_592_000, max(300, int(seconds)))
         )
 
-    def cut(self) -> bool:
+    def cut(self):
         """Power is lost, and comes back: the process dies, and the monotonic clock starts again. Whether it ran."""
         self.witness.close()
         has_run = self.server.crash(is_power_cut=True)
         self.scheduler.boot()
         return has_run
 
-    def look(self, is_disturbed: bool = False) -> None:
+    def look(self, is_disturbed=False):
         """Note whether the server listens, and whether all is well, as of now."""
         is_unheard = not self.server.is_listening or self.scheduler.is_asleep
         is_silent = is_unheard or self.disk.trouble is not None
@@ -209,10 +207,10 @@ class World:
         elif is_disturbed or self.model.calm_since == float("inf"):
             self.model.calm_since = self.now
 
-    def _watched(self, look: Callable[..., None]) -> Callable[..., None]:
+    def _watched(self, look):
         """What finds a violation in one of the product's threads, which may take it for any failure and go on."""
 
-        def watched(*arguments: Any) -> None:
+        def watched(*arguments):
             try:
                 look(*arguments)
             except Exception as violation:
@@ -221,7 +219,7 @@ class World:
 
         return watched
 
-    def _began(self, alert_id: str, url: str) -> None:
+    def _began(self, alert_id, url):
         self.counts["posts"] += 1
         self.note("post", alert_id, url)
         self.model.began(alert_id, self.now, urlsplit(url).hostname or "")
@@ -234,12 +232,10 @@ class World:
                 self.luck.uniform(0, 0.2), job.owner.move_now, job
             )
 
-    def _met(self, alert_id: str, url: str, does: str) -> None:
+    def _met(self, alert_id, url, does):
         self.model.met(alert_id, urlsplit(url).hostname or "", does in STEADY)
 
-    def _received(
-        self, alert_id: str, url: str, does: str, outages: int
-    ) -> None:
+    def _received(self, alert_id, url, does, outages):
         alert = self.model.alerts[alert_id]
         alert.asked_seconds = ASKED_SECONDS.get(does, 0)
         alert.due_at = max(alert.due_at, self.now + alert.asked_seconds)
@@ -249,8 +245,8 @@ class World:
         elif does == "is gone":
             alert.gone_from.add(url)
 
-    def _audit_later(self) -> None:
-        def audit() -> None:
+    def _audit_later(self):
+        def audit():
             if self.now > self.model.calm_since:
                 self.witness.audit()
             self._audit_later()
@@ -260,17 +256,17 @@ class World:
         )
 
 
-def _replace_parts(world: World) -> None:
+def _replace_parts(world):
     """What of the service is another one in each world: cards, the network, signals, and how often it looks."""
 
-    def server(front: Any, router: object, *_: object, **__: object) -> Any:
+    def server(front, router, *_, **__):
         front.router = router
         return front
 
-    def on_stop_signals(handler: Callable[..., None]) -> None:
+    def on_stop_signals(handler):
         world.scheduler.own_thread().process.stop = lambda: handler(15, None)
 
-    replaced: dict[str, Any] = dict.fromkeys(
+    replaced = dict.fromkeys(
         ("Store", "Painter", "CardRoutes", "PageRoutes"), Nothing
     )
     replaced |= {
@@ -286,9 +282,9 @@ def _replace_parts(world: World) -> None:
     for name, part in replaced.items():
         assert hasattr(service, name), name
         setattr(service, name, part)
-    post.Sender = lambda *_: world.network  # type: ignore
+    post.Sender = lambda *_: world.network
     delivery.REPAIR_SECONDS = max(600.0, 10 * world.poll_seconds)
-    sweep.POLL_SECONDS = tidy.POLL_SECONDS = world.poll_seconds  # type: ignore[misc]
+    sweep.POLL_SECONDS = tidy.POLL_SECONDS = world.poll_seconds
     logging.getLogger("cardbeat").setLevel(logging.WARNING)
     logging.getLogger().handlers = [_Log(world)]
 
@@ -296,11 +292,11 @@ def _replace_parts(world: World) -> None:
 class _Log(logging.Handler):
     """Keeps the lines; a failure that the product did not expect ends the run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world):
         super().__init__()
         self._world = world
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record):
         current = self._world.scheduler.current
         if current is not None and current.process.is_dead:
             return
