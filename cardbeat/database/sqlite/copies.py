@@ -60,19 +60,33 @@ def make_database(path: Path, source: Path | None = None) -> None:
 def back_up(folder: Path, target: Path) -> None:
     """Copy the database of a data folder, in use or not, as of one moment, to a private file.
 
-    Raises `StartupError` if `restore` would refuse the database, if it can't be copied, and for a
-    target that belongs to it or is no regular file. Then, and after a `KeyboardInterrupt`, the
+    Raises `StartupError` if `restore` would refuse the copy, if it can't be made, and for a target
+    that belongs to the database or is no regular file. Then, and after a `KeyboardInterrupt`, the
     target stays as it was, and nothing is left beside it.
     """
     require_database(folder)
+    source = folder / FILE_NAME
     place = Path(os.path.realpath(target))
     is_own = (
         place.parent == Path(os.path.realpath(folder)) and place.name in FILES
     )
     if is_own or (place.exists() and not place.is_file()):
         raise StartupError(f"no backup replaces {target}; choose another file")
-    require_sound(folder / FILE_NAME)
-    make_database(place, folder / FILE_NAME)
+    with start_up_errors(target):
+        with staging_folder(place.parent) as beside:
+            copy = beside / "copy"
+            copy.touch(0o600)
+            # SQLite copies tables with their rules only from a file that it may write.
+            with (
+                opened(source, "rw") as connection,
+                limited(connection, source),
+            ):
+                require_ours(connection, source)
+                connection.execute("VACUUM INTO ?", (str(copy),))
+            sync(copy)
+            require_sound(copy, mode="rw", name=source)
+            replace(copy, place)
+        sync(place.parent)
 
 
 def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:
@@ -158,31 +172,43 @@ def _keep(place: Path, now: float) -> Path | None:
             replace(f"{place}{end}", f"{kept}{end}")
     if not place.exists():
         return None
-    os.close(create_private(kept))
-    shutil.copyfile(place, kept)
-    sync(kept)
+    try:
+        os.link(place, kept)
+    except OSError:
+        # The file system has no hard links.
+        os.close(create_private(kept))
+        shutil.copyfile(place, kept)
+        sync(kept)
     sync(place.parent)
     return kept
 
 
-def require_sound(source: Path, seconds: float = SECONDS) -> None:
+def require_sound(
+    source: Path,
+    seconds: float = SECONDS,
+    mode: str = "ro",
+    *,
+    name: Path | None = None,
+) -> None:
     """Raise `StartupError` unless a file's schema is ours and it passes SQLite's full check.
 
-    What a CHECK of a table asks for is known when its rows are copied.
+    The mode is that of `connect`. SQLite checks what the tables themselves ask for, such as a
+    CHECK, only in a file that it may write. `name` stands in errors.
     """
+    name = name or source
     with (
-        opened(source) as connection,
+        opened(source, mode) as connection,
         limited(connection, source, seconds),
     ):
-        require_ours(connection, source)
+        require_ours(connection, name)
         for (problem,) in connection.execute("PRAGMA integrity_check(1)"):
             if problem != "ok":
                 raise Damaged(
-                    source, f"is damaged ({' '.join(problem.split())})"
+                    name, f"is damaged ({' '.join(problem.split())})"
                 )
         for row in connection.execute("PRAGMA foreign_key_check"):
             raise Damaged(
-                source, f"has a row of {row['table']} that refers to no row"
+                name, f"has a row of {row['table']} that refers to no row"
             )
 
 

@@ -93,10 +93,10 @@ def address_of(path: Path, mode: str) -> str:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a file that may be damaged. Raises `StartupError`.
+def opened(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
+    """A connection to a file that may be damaged, in a mode of `connect`. Raises `StartupError`.
 
-    It is read-only: closing one that can write would copy the -wal into the file.
+    Closing one that can write copies the -wal into the file.
     """
     with start_up_errors(path):
         found = path.stat()
@@ -105,8 +105,8 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         if not found.st_size:
             raise Damaged(path, "is damaged (empty)")
         # A process was killed before it could turn on the -wal: to read undoes its write.
-        is_cut = os.path.exists(f"{path}-journal")
-        mode = "rw" if is_cut else "ro"
+        if os.path.exists(f"{path}-journal"):
+            mode = "rw"
         with contextlib.closing(connect(path, mode)) as connection:
             yield connection
 
