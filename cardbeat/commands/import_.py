@@ -23,7 +23,7 @@ from cardbeat.commands.options import (
     file_path,
     tell,
 )
-from cardbeat.errors import Invalid, StartupError
+from cardbeat.errors import Invalid, Refusal, StartupError
 from cardbeat.files import content_of
 from cardbeat.heartbeat.alerts.target import refused_url
 from cardbeat.heartbeat.check import Settings, validated
@@ -95,8 +95,14 @@ def run(given: Namespace) -> int:
                 " nothing was imported; see: keys tier"
             )
         checks = Checks(database, database.clock, wake=lambda: None)
-        for check_id, settings in new.items():
-            checks.create(key, settings, check_id)
+        try:
+            for check_id, settings in new.items():
+                checks.create(key, settings, check_id)
+        except Refusal as refusal:
+            # The disk is low, or another import runs.
+            raise StartupError(
+                f"not all was imported; {refusal}; run it again"
+            ) from None
     tell(given, rows)
     return int(LEFT_OUT in [row["done"] for row in rows])
 

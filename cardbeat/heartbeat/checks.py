@@ -60,7 +60,7 @@ class Checks:
         """Store a new check, on time, and return it. Raises `Unavailable` while the disk is low.
 
         Raises `Refusal` 403 if the key has all checks that its tier allows, 401 if the key was
-        revoked.
+        revoked, or if there is a check with this id.
         """
 
         def create(transaction: Transaction) -> Check:
@@ -74,7 +74,8 @@ class Checks:
                 f"INSERT INTO checks (id, api_key_id, {', '.join(CHANGEABLE)},"
                 " clock_from, created_at, updated_at)"
                 f" SELECT :id, id, :{', :'.join(CHANGEABLE)}, :now, :now, :now FROM keys"
-                f" WHERE id = :key_id AND revoked_at IS NULL RETURNING {COLUMNS}",
+                " WHERE id = :key_id AND revoked_at IS NULL"
+                f" ON CONFLICT (id) DO NOTHING RETURNING {COLUMNS}",
                 settings._asdict()
                 | {
                     # In hexadecimal, so that it never starts with a dash.
