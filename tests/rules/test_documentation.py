@@ -30,11 +30,11 @@ running-console service-bash service-console tour-sh troubleshooting-sh watching
 """The blocks of code that tests run, in `pyz`, `crash` and `sites`: a new kind needs a test first."""
 
 
-def without_code(markdown: str) -> str:
+def without_code(markdown):
     return re.sub(r"`[^`\n]*`", "", BLOCK.sub("", markdown))
 
 
-def anchors(markdown: str) -> set[str]:
+def anchors(markdown):
     """Those that GitHub gives its headings, and that the server gives them."""
     title, _, sections = rendered(markdown, "")
     return {

@@ -6,8 +6,6 @@ import re
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -76,7 +74,7 @@ KINDS = {
 }
 
 
-def found(program: str) -> str:
+def found(program):
     """Its path. Without it the test is skipped, with CI=1 it fails."""
     path = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")
     if path is None:
@@ -87,11 +85,11 @@ def found(program: str) -> str:
 
 @contextlib.contextmanager
 def running(
-    name: str,
-    folder: Path,
-    replaced: Mapping[str, str],
-    configuration: str = "",
-) -> Iterator[tuple[str, str]]:
+    name,
+    folder,
+    replaced,
+    configuration="",
+):
     """The URLs of a proxy by HTTP/1.1 and by HTTP/2, with parts of its configuration replaced."""
     kind = KINDS[name]
     address = f"127.0.0.1:{free_port()}"
@@ -121,7 +119,7 @@ def running(
         process.wait()
 
 
-def answers(url: str) -> bool:
+def answers(url):
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return bool(answer.status == 200)

@@ -5,10 +5,7 @@ import http.client
 import itertools
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
 
-from tests.kit.artifact import Running
 from tests.kit.client import ask, connect, exchange, new_check
 from tests.kit.support import wait_until
 
@@ -16,19 +13,19 @@ from tests.kit.support import wait_until
 class Busy(threading.Thread):
     """Pings a check of its own and renames it, by turns, until it is stopped or the server dies."""
 
-    def __init__(self, server: Running, key: str) -> None:
+    def __init__(self, server, key):
         super().__init__()
         self.key = key
         self.check = new_check(server, key)
         """As last acknowledged."""
         self.path = f"/checks/{self.check['id']}"
-        self.pings: Counter[int] = Counter()
+        self.pings = Counter()
         """Answers by status."""
         self._connection = connect(server)
         self._stopping = threading.Event()
         self.start()
 
-    def run(self) -> None:
+    def run(self):
         with (
             contextlib.closing(self._connection),
             contextlib.suppress(OSError, http.client.HTTPException),
@@ -51,11 +48,11 @@ class Busy(threading.Thread):
                 if changed.status == 200:
                     self.check = changed.json["check"]
 
-    def stop(self) -> None:
+    def stop(self):
         self._stopping.set()
         self.join()
 
-    def stored(self, server: Running) -> dict[str, Any]:
+    def stored(self, server):
         """Its check as a server has it, which must hold all that was acknowledged."""
         stored = dict(
             ask(server, "GET", self.path, key=self.key).json["check"]
@@ -67,7 +64,7 @@ class Busy(threading.Thread):
         return stored
 
 
-def go_on(clients: Sequence[Busy], status: int = 200, more: int = 20) -> None:
+def go_on(clients, status=200, more=20):
     """Wait until each client got so many more answers of this status to its pings."""
     enough = [client.pings[status] + more for client in clients]
     wait_until(
@@ -79,14 +76,14 @@ def go_on(clients: Sequence[Busy], status: int = 200, more: int = 20) -> None:
     )
 
 
-def stop(clients: Iterable[Busy], *statuses: int) -> None:
+def stop(clients, *statuses):
     """Let them end; all answers to their pings had one of these statuses."""
     for client in clients:
         client.stop()
         assert set(client.pings) <= set(statuses)
 
 
-def require_kept(clients: Iterable[Busy], server: Running) -> None:
+def require_kept(clients, server):
     """Of clients that have ended, every ping that was answered with 200 is stored, and no other."""
     for client in clients:
         assert client.stored(server)["ping_count"] == client.pings[200]

@@ -8,9 +8,7 @@ import itertools
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from tests.kit.artifact import ROOT, Running, clean_environment
 from tests.kit.postgresql import ENDS_WITH_US, STARTED_SECONDS, Postgres
@@ -20,7 +18,7 @@ from tests.kit.support import free_port, wait_until
 class Pair:
     """A primary and its standby."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(self, folder, programs):
         self.primary, self.standby = (
             Postgres(folder / name, programs) for name in ("one", "other")
         )
@@ -32,17 +30,17 @@ class Pair:
         self.primary.start()
         self.add_standby()
 
-    def new_schema(self) -> str:
+    def new_schema(self):
         """The name of one without any table."""
         schema = f"test_{next(self._schemas)}"
         self.primary.execute(f"CREATE SCHEMA {schema}")
         return schema
 
-    def url(self, schema: str) -> str:
+    def url(self, schema):
         """It names both servers, so that it leads to the one that is primary."""
         return f"postgresql://cardbeat@{self._ports}/postgres?connect_timeout=2&options=-csearch_path%3D{schema}"
 
-    def add_standby(self, *, is_synchronous: bool = True) -> None:
+    def add_standby(self, *, is_synchronous=True):
         """From the data of the primary as it is now. At the end it is up to date, and each commit waits for it."""
         self.standby.kill()
         self._set_synchronous(is_synchronous=False)
@@ -57,21 +55,21 @@ class Pair:
             )
         )
 
-    def fail_over(self) -> None:
+    def fail_over(self):
         """Kill the primary. The standby takes its place, and has none itself."""
         self.primary.kill()
         self.hand_over()
 
-    def hand_over(self) -> None:
+    def hand_over(self):
         """Promote the standby, whatever the primary does."""
         self.standby.promote()
         self.primary, self.standby = self.standby, self.primary
 
-    def close(self) -> None:
+    def close(self):
         self.primary.kill()
         self.standby.kill()
 
-    def _set_synchronous(self, *, is_synchronous: bool) -> None:
+    def _set_synchronous(self, *, is_synchronous):
         # The copy of a primary that waits for nobody does not wait either when it is promoted.
         names = "*" if is_synchronous else ""
         self.primary.execute(
@@ -79,7 +77,7 @@ class Pair:
         )
         self.primary.execute("SELECT pg_reload_conf()")
 
-    def _standbys(self) -> list[tuple[Any, ...]]:
+    def _standbys(self):
         return self.primary.execute(
             "SELECT state, sync_state FROM pg_stat_replication"
         )
@@ -90,12 +88,12 @@ class Node(Running):
 
     def __init__(
         self,
-        folder: Path,
-        command: Sequence[Any],
-        url: str,
-        *options: str,
-        host: str = "127.0.0.1",
-    ) -> None:
+        folder,
+        command,
+        url,
+        *options,
+        host="127.0.0.1",
+    ):
         folder.mkdir()
         super().__init__(None, free_port(), folder / "log")
         self.host = host
@@ -120,23 +118,23 @@ class Node(Running):
             ),
         ]
 
-    def start(self) -> None:
+    def start(self):
         self.begin()
         wait_until(self.serves, STARTED_SECONDS)
 
-    def begin(self) -> None:
+    def begin(self):
         """Start it, without waiting until it serves."""
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 self._command, cwd=ROOT, stderr=log, env=self._environment
             )
 
-    def kill(self) -> None:
+    def kill(self):
         if self.process:
             super().kill()
 
     @contextlib.contextmanager
-    def suspended(self) -> Iterator[None]:
+    def suspended(self):
         self.process.send_signal(signal.SIGSTOP)
         try:
             yield
@@ -145,7 +143,7 @@ class Node(Running):
 
 
 @contextlib.contextmanager
-def folder_for_all() -> Iterator[Path]:
+def folder_for_all():
     """One that PostgreSQL can read, which runs as another user."""
     with tempfile.TemporaryDirectory(prefix="cardbeat-cluster-") as folder:
         Path(folder).chmod(0o755)

@@ -35,7 +35,7 @@ def faulty_library(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def there(path: Path, content: str = ""):
+def there(path, content=""):
     """The file is there during the block. It appears whole."""
     partial = path.with_suffix(".partial")
     partial.write_text(content)
@@ -47,7 +47,7 @@ def there(path: Path, content: str = ""):
 
 
 class Faults:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.sync_fails = folder / "sync-fails"
         self.clock_offset = folder / "clock-offset"
         self.synced = folder / "synced"
@@ -57,14 +57,14 @@ class Faults:
     def failing_syncs(self):
         return there(self.sync_fails)
 
-    def used_up_quota(self, folder: Path):
+    def used_up_quota(self, folder):
         return there(self.quota, str(folder))
 
-    def failing_disk(self, folder: Path, seed: int, every: int):
+    def failing_disk(self, folder, seed, every):
         """One of so many changes of files in the folder fails."""
         return there(self.disk, f"{seed} {every} {folder}")
 
-    def set_clock(self, offset_seconds: int) -> None:
+    def set_clock(self, offset_seconds):
         """In one step, as the server reads it at any moment."""
         partial = self.clock_offset.with_suffix(".partial")
         partial.write_text(str(offset_seconds))
@@ -84,7 +84,7 @@ def faults(faulty_library, tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def postgresql_programs() -> Path:
+def postgresql_programs():
     """The folder of PostgreSQL's programs."""
     if (programs := installed()) is None:
         assert not os.environ.get("CI"), "PostgreSQL is not installed"
@@ -93,7 +93,7 @@ def postgresql_programs() -> Path:
 
 
 class Disk:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self._ballast = folder / "ballast"
 
@@ -106,21 +106,21 @@ class Disk:
         finally:
             self.make_room()
 
-    def fill(self) -> None:
+    def fill(self):
         with self._ballast.open("ab", buffering=0) as ballast:
             for block in (bytes(4096), b"0"):
                 with contextlib.suppress(OSError):
                     while True:
                         ballast.write(block)
 
-    def leave(self, free: int) -> None:
+    def leave(self, free):
         """Take all but so many bytes."""
         with self._ballast.open("wb") as ballast:
             os.posix_fallocate(
                 ballast.fileno(), 0, shutil.disk_usage(self.folder).free - free
             )
 
-    def make_room(self) -> None:
+    def make_room(self):
         self._ballast.unlink()
 
 

@@ -8,13 +8,10 @@ import sqlite3
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from cardbeat.database.sqlite.file import FILE_NAME
-from tests.data.crash.cluster import Node
-from tests.kit.client import Answer, ask, exchange, new_check
+from tests.kit.client import ask, exchange, new_check
 from tests.kit.receiver import Receiver
 from tests.kit.support import wait_until
 
@@ -29,16 +26,16 @@ TESTS = 20
 class Database(Protocol):
     """Where what is stored is asked for: `Postgres`, or `File`."""
 
-    def execute(self, sql: str) -> list[tuple[Any, ...]]: ...
+    def execute(self, sql): ...
 
 
 class File:
     """A server's own database, whose schema is `main`."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data):
         self._file = data / FILE_NAME
 
-    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+    def execute(self, sql):
         with contextlib.closing(
             sqlite3.connect(self._file, timeout=60)
         ) as connection:
@@ -51,9 +48,7 @@ class Client(threading.Thread):
     The steady check is pinged and renamed all the time. The other one turns overdue now and then, and recovers.
     """
 
-    def __init__(
-        self, nodes: Sequence[Node], receiver: Receiver, seed: int
-    ) -> None:
+    def __init__(self, nodes, receiver, seed):
         super().__init__(daemon=True)
         self._nodes = nodes
         self._random = random.Random(seed)
@@ -69,16 +64,16 @@ class Client(threading.Thread):
         self.flapping = new_check(
             nodes[0], self.key, period_seconds=1, webhook_url=receiver.url
         )["id"]
-        self.acknowledged: Counter[str] = Counter()
+        self.acknowledged = Counter()
         self.refused = 0
         self.lost = 0
         """Requests without an answer."""
         self.answered_at = 0.0
         """When something was acknowledged the last time, by the monotonic clock."""
-        self._connections: dict[Node, http.client.HTTPConnection] = {}
+        self._connections = {}
         self._stopping = threading.Event()
 
-    def run(self) -> None:
+    def run(self):
         flaps_at = 0.0
         for number in itertools.count(1):
             if self._stopping.wait(self._random.choice(PAUSES_SECONDS)):
@@ -94,36 +89,34 @@ class Client(threading.Thread):
         for connection in self._connections.values():
             connection.close()
 
-    def stop(self) -> None:
+    def stop(self):
         """Let it end; `join` waits for that."""
         self._stopping.set()
 
-    def _ping_steady(self) -> None:
+    def _ping_steady(self):
         if self._ask("GET", f"/ping/{self.steady['id']}"):
             self.acknowledged["pings"] += 1
 
-    def _rename(self, name: str) -> None:
+    def _rename(self, name):
         if changed := self._ask(
             "PATCH", f"/checks/{self.steady['id']}", {"name": name}, self.key
         ):
             self.steady = changed.json["check"]
             self.acknowledged["changes"] += 1
 
-    def _ping_flapping(self) -> None:
+    def _ping_flapping(self):
         if pinged := self._ask("GET", f"/ping/{self.flapping}"):
             self.acknowledged["pings of what flaps"] += 1
             self.acknowledged["recoveries"] += pinged.json["recovered"]
 
-    def _order_test(self) -> None:
+    def _order_test(self):
         path = f"/checks/{self.steady['id']}/test-alert"
         if self.acknowledged["tests"] < TESTS and self._ask(
             "POST", path, key=self.key
         ):
             self.acknowledged["tests"] += 1
 
-    def _ask(
-        self, method: str, path: str, body: Any = None, key: str | None = None
-    ) -> Answer | None:
+    def _ask(self, method, path, body=None, key=None):
         """The answer of any node if it is an acknowledgement."""
         # Not in turn: else one that hangs would get all requests of a kind.
         node = self._random.choice(self._nodes)
@@ -147,29 +140,29 @@ class Client(threading.Thread):
 class Load:
     """Some clients that work at once, and the receiver of their alerts."""
 
-    def __init__(self, nodes: Sequence[Node], clients: int) -> None:
+    def __init__(self, nodes, clients):
         self.receiver = Receiver()
         self._nodes = nodes
         self.clients = [
             Client(nodes, self.receiver, seed) for seed in range(clients)
         ]
 
-    def __enter__(self) -> "Load":
+    def __enter__(self):
         for client in self.clients:
             client.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.stop()
         self.receiver.__exit__()
 
-    def stop(self) -> None:
+    def stop(self):
         for client in self.clients:
             client.stop()
         for client in self.clients:
             client.join()
 
-    def wait(self, seconds: float = 120) -> float:
+    def wait(self, seconds=120):
         """Until something was acknowledged to each client from now on; how long that took."""
         began = time.monotonic()
         wait_until(
@@ -178,12 +171,12 @@ class Load:
         )
         return time.monotonic() - began
 
-    def wait_for_outages(self, count: int, seconds: float = 120) -> None:
+    def wait_for_outages(self, count, seconds=120):
         """Until so many more outages were told."""
         before = len(self.receiver.received)
         wait_until(lambda: _told(self.receiver, before) >= count, seconds)
 
-    def settle(self, database: Database, schema: str) -> None:
+    def settle(self, database, schema):
         """Stop the clients, and wait until what nobody pings is overdue, and every alert was taken."""
         self.stop()
         left = (
@@ -192,7 +185,7 @@ class Load:
         )
         wait_until(lambda: database.execute(left) == [], 120)
 
-    def missing(self, database: Database, schema: str) -> list[str]:
+    def missing(self, database, schema):
         """What is wrong with what is stored and what has arrived, after `settle`: a sentence each."""
         found = []
         first = {
@@ -213,10 +206,10 @@ class Load:
             )
         return found
 
-    def totals(self) -> Counter[str]:
+    def totals(self):
         return sum((client.acknowledged for client in self.clients), Counter())
 
-    def summary(self) -> str:
+    def summary(self):
         """What was acknowledged and told."""
         counts = ", ".join(
             f"{number:,} {what}" for what, number in self.totals().items()
@@ -226,12 +219,12 @@ class Load:
         return f"acknowledged: {counts}\n{told}"
 
 
-def outages_in(alert: Mapping[str, Any]) -> int:
+def outages_in(alert):
     """How many outages begin with an alert."""
     return int(alert["data"].get("outages", alert["type"] == "check.overdue"))
 
 
-def _told(receiver: Receiver, start: int = 0) -> int:
+def _told(receiver, start=0):
     """How many outages."""
     arrived = receiver.received[start:]
     return len(
@@ -243,9 +236,7 @@ def _told(receiver: Receiver, start: int = 0) -> int:
     )
 
 
-def _stored(
-    database: Database, schema: str, client: Client
-) -> dict[str, dict[str, Any]]:
+def _stored(database, schema, client):
     """The rows of its two checks, by their ids."""
     columns = ("id", "ping_count", "version", "name", "status", "outage")
     ids = f"('{client.steady['id']}', '{client.flapping}')"
@@ -255,9 +246,7 @@ def _stored(
     return {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
 
 
-def _missing_of(
-    client: Client, rows: dict[str, dict[str, Any]], told: dict[str, list[Any]]
-) -> list[str]:
+def _missing_of(client, rows, told):
     if len(rows) < 2:
         return ["a check is missing"]
     acknowledged = client.acknowledged
@@ -271,9 +260,7 @@ def _missing_of(
     return [f"{demand}: {state}" for demand, met in demands.items() if not met]
 
 
-def _of_steady(
-    client: Client, row: dict[str, Any], told: list[Any]
-) -> dict[str, bool]:
+def _of_steady(client, row, told):
     tests = [alert["type"] for alert in told]
     return {
         "pings": row["ping_count"] >= client.acknowledged["pings"],
@@ -285,9 +272,7 @@ def _of_steady(
     }
 
 
-def _of_flapping(
-    client: Client, row: dict[str, Any], told: list[Any]
-) -> dict[str, bool]:
+def _of_flapping(client, row, told):
     types = [alert["type"].removeprefix("check.") for alert in told]
     is_overdue = row["status"] == "overdue"
     turns = ["overdue", "recovered"] * row["outage"]
@@ -303,7 +288,7 @@ def _of_flapping(
     }
 
 
-def stored_pings(database: Database, schema: str, check_id: str) -> int:
+def stored_pings(database, schema, check_id):
     ((count,),) = database.execute(
         f"SELECT ping_count FROM {schema}.checks WHERE id = '{check_id}'"
     )

@@ -31,9 +31,7 @@ ON_LIGHT = "#0f121c"
         ),
     ],
 )
-def test_what_would_not_be_seen_is_inked_or_outlined(
-    emoji: str, needs: str
-) -> None:
+def test_what_would_not_be_seen_is_inked_or_outlined(emoji, needs):
     [drawn] = emoji_parts(emoji)
     assert needs_ink(drawn) == (needs == "ink")
     assert needs_outline(drawn, ON_DARK) == (needs == "outline on dark")
@@ -42,9 +40,7 @@ def test_what_would_not_be_seen_is_inked_or_outlined(
 
 @pytest.mark.parametrize("emoji", ["✔️", "➕", "™️", "🖤", "🎓"])
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_dark_emoji_is_seen_on_a_dark_card(
-    template: str, emoji: str
-) -> None:
+def test_a_dark_emoji_is_seen_on_a_dark_card(template, emoji):
     """A part of it has a brightness far from all that the same card without it has there."""
     pictures = []
     for title in (f"A {emoji}", "A \ue000"):

@@ -23,7 +23,7 @@ from cardbeat.cards.drawing.page import initial_of, readable_domain
         ("xn--.example", "xn--.example"),
     ],
 )
-def test_a_domain_of_one_script_is_decoded(domain: str, shown: str) -> None:
+def test_a_domain_of_one_script_is_decoded(domain, shown):
     assert readable_domain(domain) == shown
 
 
@@ -42,7 +42,5 @@ def test_a_domain_of_one_script_is_decoded(domain: str, shown: str) -> None:
         ("--", ""),
     ],
 )
-def test_an_avatar_has_the_first_letter_of_a_name(
-    name: str, initial: str
-) -> None:
+def test_an_avatar_has_the_first_letter_of_a_name(name, initial):
     assert initial_of(name) == initial

@@ -16,7 +16,6 @@ from PIL import Image, ImageChops, ImageStat, features
 from build_zipapp import contents
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
 from cardbeat.cards.drawing.render import (
-    Drawing,
     Renderer,
     own_version,
     renderer_version,
@@ -43,15 +42,15 @@ FULL = {
 }
 
 
-def drawing_of(**texts: str) -> Drawing:
+def drawing_of(**texts):
     return RENDERERS[0].render(card_from(texts))
 
 
-def image_of(drawing: Drawing) -> Image.Image:
+def image_of(drawing):
     return Image.open(BytesIO(drawing.png)).convert("RGB")
 
 
-def is_sound(drawing: Drawing) -> bool:
+def is_sound(drawing):
     """Whether it is a small picture of the size of a card."""
     with Image.open(BytesIO(drawing.png)) as image:
         image.load()
@@ -60,9 +59,7 @@ def is_sound(drawing: Drawing) -> bool:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("theme", THEMES)
-def test_a_card_is_under_65_kb_and_the_same_each_time(
-    template: str, theme: str
-) -> None:
+def test_a_card_is_under_65_kb_and_the_same_each_time(template, theme):
     first, second = (
         drawing_of(**FULL, template=template, theme=theme) for _ in range(2)
     )
@@ -73,9 +70,7 @@ def test_a_card_is_under_65_kb_and_the_same_each_time(
 
 @pytest.mark.parametrize("renderer", RENDERERS, ids=["raqm", "basic"])
 @pytest.mark.parametrize("seed", range(5))
-def test_cards_of_hostile_texts_stay_small(
-    renderer: Renderer, seed: int
-) -> None:
+def test_cards_of_hostile_texts_stay_small(renderer, seed):
     chance = random.Random(seed)
     for fields in (mixed_scripts(chance), hostile_fields(chance)):
         assert is_sound(renderer.render(card_from(fields)))
@@ -91,9 +86,7 @@ def test_cards_of_hostile_texts_stay_small(
     st.dictionaries(st.sampled_from(TEXTS), st.text(max_size=80), min_size=1),
     st.sampled_from(TEMPLATES),
 )
-def test_any_text_draws(
-    renderer: Renderer, texts: dict[str, str], template: str
-) -> None:
+def test_any_text_draws(renderer, texts, template):
     try:
         card = card_from({**texts, "template": template})
     except Invalid:
@@ -101,11 +94,11 @@ def test_any_text_draws(
     assert is_sound(renderer.render(card))
 
 
-def emoji(first: int, count: int) -> str:
+def emoji(first, count):
     return "".join(map(chr, range(first, first + count)))
 
 
-def test_a_wall_of_emoji_stays_small_and_keeps_many_colours() -> None:
+def test_a_wall_of_emoji_stays_small_and_keeps_many_colours():
     labels = {
         "author": emoji(0x1F600, 24),
         "tag": emoji(0x1F680, 16),
@@ -118,7 +111,7 @@ def test_a_wall_of_emoji_stays_small_and_keeps_many_colours() -> None:
     assert len(image_of(drawing).getcolors(1 << 20) or []) > 60
 
 
-def test_what_no_font_has_is_counted_over_all_texts_once() -> None:
+def test_what_no_font_has_is_counted_over_all_texts_once():
     assert (
         drawing_of(
             title="a\ue000b", author="\ue000", domain="x\ue001.example"
@@ -130,8 +123,8 @@ def test_what_no_font_has_is_counted_over_all_texts_once() -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_templates_are_told_apart_in_a_thumbnail_by_more_than_their_text(
-    theme: str,
-) -> None:
+    theme,
+):
     small = [
         image_of(
             drawing_of(title="\ue000", template=template, theme=theme)
@@ -142,7 +135,7 @@ def test_the_templates_are_told_apart_in_a_thumbnail_by_more_than_their_text(
         assert max(ImageStat.Stat(ImageChops.difference(one, other)).mean) > 8
 
 
-def test_a_right_to_left_card_has_its_light_from_the_right() -> None:
+def test_a_right_to_left_card_has_its_light_from_the_right():
     left = image_of(drawing_of(title="a"))
     right = image_of(drawing_of(title="א"))
     lit = [
@@ -154,14 +147,14 @@ def test_a_right_to_left_card_has_its_light_from_the_right() -> None:
 
 
 @pytest.mark.parametrize("name", LIGHTS)
-def test_an_empty_card_is_as_the_build_makes_it(name: str) -> None:
+def test_an_empty_card_is_as_the_build_makes_it(name):
     picture = Image.open(BytesIO(read_bytes(f"light/{name}.png")))
     assert picture.tobytes() == indices_of(name).tobytes()
 
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_card_looks_as_approved(template: str, theme: str) -> None:
+def test_a_card_looks_as_approved(template, theme):
     """The builder shows the approved look. With CARDBEAT_APPROVE=1 it is the present one."""
     drawing = drawing_of(**FULL, template=template, theme=theme)
     path = GOLDEN / f"{template}-{theme}.png"
@@ -192,9 +185,7 @@ def test_a_card_looks_as_approved(template: str, theme: str) -> None:
         "light/blog.png",
     ],
 )
-def test_the_renderers_version_changes_with_whatever_draws(
-    tmp_path: Path, path: str
-) -> None:
+def test_the_renderers_version_changes_with_whatever_draws(tmp_path, path):
     package = tmp_path / "cardbeat"
     shutil.copytree(
         ROOT / "cardbeat",
@@ -210,8 +201,8 @@ def test_the_renderers_version_changes_with_whatever_draws(
 
 
 def test_the_renderers_version_is_the_same_on_disk_and_in_the_artifact(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     artifact = tmp_path / "x.pyz"
     with zipfile.ZipFile(artifact, "w") as archive:
         for name, data in contents().items():

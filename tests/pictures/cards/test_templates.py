@@ -9,8 +9,6 @@ from cardbeat.cards.drawing.layout import (
     HEIGHT,
     PANEL,
     WIDTH,
-    Layout,
-    Text,
 )
 from cardbeat.cards.drawing.templates import lay_out
 from cardbeat.cards.request import TEMPLATES, card_from
@@ -40,11 +38,11 @@ SQUARE_LEFT = (WIDTH - HEIGHT) // 2
 Box = tuple[float, float, float, float]
 
 
-def layout_of(template: str, **texts: str) -> Layout:
+def layout_of(template, **texts):
     return lay_out(FONTS, card_from({**texts, "template": template}))
 
 
-def subsets(texts: dict[str, str]) -> list[dict[str, str]]:
+def subsets(texts):
     others = [name for name in texts if name != "title"]
     chosen = [
         names
@@ -56,21 +54,21 @@ def subsets(texts: dict[str, str]) -> list[dict[str, str]]:
     ]
 
 
-def title_of(layout: Layout) -> Text:
+def title_of(layout):
     """The largest text that begins where titles do."""
     beside = [text for text in layout.texts if text.align != "center"]
     return max(beside, key=lambda text: text.block.size_px)
 
 
-def shown(text: Text) -> str:
+def shown(text):
     return " ".join(line.text.strip() for line in text.block.lines)
 
 
-def all_shown(layout: Layout) -> list[str]:
+def all_shown(layout):
     return [shown(text) for text in layout.texts]
 
 
-def box_of(text: Text) -> Box:
+def box_of(text):
     """Where a text's ink can be."""
     spare = text.width - text.block.width_px
     left = (
@@ -84,7 +82,7 @@ def box_of(text: Text) -> Box:
     )
 
 
-def overlap(one: Box, other: Box) -> bool:
+def overlap(one, other):
     return (
         one[0] < other[2]
         and other[0] < one[2]
@@ -97,9 +95,7 @@ def overlap(one: Box, other: Box) -> bool:
 @pytest.mark.parametrize(
     "texts", [FULL, ARABIC, TALL, LONG], ids=["full", "arabic", "tall", "long"]
 )
-def test_no_text_overlaps_another_or_leaves_the_card(
-    template: str, texts: dict[str, str]
-) -> None:
+def test_no_text_overlaps_another_or_leaves_the_card(template, texts):
     for given in subsets(texts):
         boxes = [box_of(text) for text in layout_of(template, **given).texts]
         assert not any(overlap(*pair) for pair in combinations(boxes, 2)), (
@@ -112,8 +108,8 @@ def test_no_text_overlaps_another_or_leaves_the_card(
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_every_title_begins_on_one_axis_inside_the_middle_square(
-    template: str,
-) -> None:
+    template,
+):
     assert SQUARE_LEFT < AXIS < SQUARE_LEFT + 30
     for title in TITLES:
         for given in subsets({**FULL, "title": title}):
@@ -122,7 +118,7 @@ def test_every_title_begins_on_one_axis_inside_the_middle_square(
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_right_to_left_card_is_the_mirror_image(template: str) -> None:
+def test_a_right_to_left_card_is_the_mirror_image(template):
     layout = layout_of(template, **ARABIC)
     title = title_of(layout)
     assert layout.mirrored
@@ -134,8 +130,8 @@ def test_a_right_to_left_card_is_the_mirror_image(template: str) -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_labels_share_one_row_and_none_is_cut_where_there_is_room(
-    template: str,
-) -> None:
+    template,
+):
     layout = layout_of(
         template,
         **FULL | {"tag": "Engineering", "domain": "engineering.example.com"},
@@ -154,8 +150,8 @@ def test_labels_share_one_row_and_none_is_cut_where_there_is_room(
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_long_domain_keeps_its_end_and_an_encoded_one_is_decoded(
-    template: str,
-) -> None:
+    template,
+):
     long = "a-very-long-subdomain.of-another-long-domain.and-of-a-third.example.com"
     assert any(
         text.endswith(".example.com") and text.startswith("…")
@@ -168,8 +164,8 @@ def test_a_long_domain_keeps_its_end_and_an_encoded_one_is_decoded(
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_description_gives_up_its_lines_until_the_title_is_large(
-    template: str,
-) -> None:
+    template,
+):
     lines = []
     for repeats in (1, 2, 4):
         layout = layout_of(
@@ -192,8 +188,8 @@ def test_the_description_gives_up_its_lines_until_the_title_is_large(
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_an_ordinary_description_is_whole_and_one_line_stays_below_a_long_title(
-    template: str,
-) -> None:
+    template,
+):
     description = (
         "A job queue is a table, a lock and a loop. How we moved two million jobs a day from a"
         " message broker to a single file, and what we learned on the way."
@@ -212,7 +208,7 @@ def test_an_ordinary_description_is_whole_and_one_line_stays_below_a_long_title(
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_title_is_large_and_at_most_six_lines(template: str) -> None:
+def test_a_title_is_large_and_at_most_six_lines(template):
     for title in TITLES:
         block = title_of(layout_of(template, title=title)).block
         assert 56 <= block.size_px <= 152
@@ -222,8 +218,8 @@ def test_a_title_is_large_and_at_most_six_lines(template: str) -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_title_that_no_font_has_gives_way_to_the_domain(
-    template: str,
-) -> None:
+    template,
+):
     assert (
         shown(
             title_of(layout_of(template, title="\ue000", domain="example.com"))
@@ -247,15 +243,15 @@ def test_a_title_that_no_font_has_gives_way_to_the_domain(
     ],
 )
 def test_an_avatar_shows_the_initial_of_the_author_else_of_the_domain_else_a_quotation_mark(
-    given: dict[str, str], letter: str
-) -> None:
+    given, letter
+):
     layout = layout_of("blog", title="x", **given)
     assert [
         shown(text) for text in layout.texts if text.align == "center"
     ] == [letter]
 
 
-def test_a_text_on_the_bubble_is_inside_it() -> None:
+def test_a_text_on_the_bubble_is_inside_it():
     layout = layout_of("blog", **FULL)
     for text in layout.texts:
         if text.over == layout.theme.panel:
@@ -264,7 +260,7 @@ def test_a_text_on_the_bubble_is_inside_it() -> None:
             assert PANEL.y < top < bottom < PANEL.bottom
 
 
-def test_a_language_chooses_letter_shapes() -> None:
+def test_a_language_chooses_letter_shapes():
     pictures = set()
     for lang in ("ja", "zh-TW", "zh-CN", "ko"):
         [line, *_] = title_of(

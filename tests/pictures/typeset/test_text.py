@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import features
 
 from cardbeat.typeset.faces.fonts import Fonts
-from cardbeat.typeset.text import Block, Style, fit
+from cardbeat.typeset.text import Style, fit
 from tests.bench.hostile_texts import hostile_fields, mixed_scripts
 
 ENGINES = [pytest.param(False, id="basic")] + [
@@ -39,15 +39,15 @@ TEXTS = LINES | {
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def fonts(request: pytest.FixtureRequest) -> Fonts:
+def fonts(request):
     return Fonts(shaping=request.param)
 
 
-def shown(block: Block) -> list[str]:
+def shown(block):
     return [line.text for line in block.lines]
 
 
-def fits(block: Block, width: int, height: float) -> bool:
+def fits(block, width, height):
     """Whether all ink is inside the box and no line touches the next."""
     previous_end = 0
     for number, line in enumerate(block.lines):
@@ -74,9 +74,7 @@ def fits(block: Block, width: int, height: float) -> bool:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_text_fits_its_box_and_nothing_of_it_is_missing(
-    fonts: Fonts, name: str
-) -> None:
+def test_a_text_fits_its_box_and_nothing_of_it_is_missing(fonts, name):
     block = fit(fonts, TEXTS[name], TITLE, WIDTH, HEIGHT)
     assert fonts.drawable(TEXTS[name])[1] == 0
     assert block.lines
@@ -88,7 +86,7 @@ def test_a_text_fits_its_box_and_nothing_of_it_is_missing(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_hostile_text_leaves_its_box(fonts: Fonts, seed: int) -> None:
+def test_no_hostile_text_leaves_its_box(fonts, seed):
     chance = random.Random(seed)
     for text in (
         *mixed_scripts(chance).values(),
@@ -122,8 +120,8 @@ def test_no_hostile_text_leaves_its_box(fonts: Fonts, seed: int) -> None:
     )
 )
 def test_a_word_is_never_broken_and_a_larger_box_never_sets_smaller(
-    words: list[str],
-) -> None:
+    words,
+):
     fonts = Fonts()
     text = " ".join(words)
     small = fit(fonts, text, TITLE, WIDTH, HEIGHT)
@@ -145,13 +143,13 @@ def test_a_word_is_never_broken_and_a_larger_box_never_sets_smaller(
     )
 
 
-def test_only_a_word_wider_than_the_box_is_broken_and_gets_no_hyphen() -> None:
+def test_only_a_word_wider_than_the_box_is_broken_and_gets_no_hyphen():
     long = TEXTS["long word"]
     block = fit(Fonts(), f"Das {long}", TITLE, WIDTH, HEIGHT)
     assert "".join(shown(block)).replace(" ", "") == f"Das{long}"
 
 
-def test_one_long_word_is_as_wide_as_the_box() -> None:
+def test_one_long_word_is_as_wide_as_the_box():
     block = fit(Fonts(), "Authentication", TITLE, WIDTH, HEIGHT)
     assert len(block.lines) == 1
     assert block.width_px > 0.97 * WIDTH or block.size_px == TITLE.largest_px
@@ -174,7 +172,7 @@ def test_one_long_word_is_as_wide_as_the_box() -> None:
         ),
     ],
 )
-def test_lines_end_by_sense(text: str, lines: list[str]) -> None:
+def test_lines_end_by_sense(text, lines):
     assert (
         shown(fit(Fonts(), text, TITLE._replace(max_lines=2), WIDTH, HEIGHT))
         == lines
@@ -189,8 +187,8 @@ def test_lines_end_by_sense(text: str, lines: list[str]) -> None:
     ],
 )
 def test_a_text_is_cut_after_a_word_without_its_comma_or_inside_the_first(
-    text: str, end: str
-) -> None:
+    text, end
+):
     [line] = shown(fit(Fonts(), text, LINE, 160 if " " in text else 80))
     assert line.endswith("…")
     assert line.rstrip("…") in text
@@ -202,9 +200,7 @@ def test_a_text_is_cut_after_a_word_without_its_comma_or_inside_the_first(
     ("with_mark", "without"),
     [("мо́в", "мов"), ("ɔ̃", "ɔ"), ("ca̍", "ca"), ("sɔ̂nɔ̂", "sɔnɔ")],
 )
-def test_a_mark_takes_no_room_on_the_line(
-    fonts: Fonts, with_mark: str, without: str
-) -> None:
+def test_a_mark_takes_no_room_on_the_line(fonts, with_mark, without):
     marked, plain = (
         fit(fonts, text, LINE, 1056) for text in (with_mark, without)
     )
@@ -212,7 +208,7 @@ def test_a_mark_takes_no_room_on_the_line(
     assert marked.lines[0].ink_y < plain.lines[0].ink_y
 
 
-def test_text_without_ink_is_an_empty_block(fonts: Fonts) -> None:
+def test_text_without_ink_is_an_empty_block(fonts):
     for text in ("", " ", "\u200b", "\ue000\ue001"):
         assert not any(
             line.ink.getbbox()
@@ -220,7 +216,7 @@ def test_text_without_ink_is_an_empty_block(fonts: Fonts) -> None:
         )
 
 
-def test_titles_of_real_scripts_are_never_cut_by_the_limits() -> None:
+def test_titles_of_real_scripts_are_never_cut_by_the_limits():
     thousand = "天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏闰余成岁律吕调阳云腾致雨露结为霜金生丽水玉出昆冈"
     for text in (thousand, *TEXTS.values()):
         block = fit(
@@ -229,7 +225,7 @@ def test_titles_of_real_scripts_are_never_cut_by_the_limits() -> None:
         assert block.is_cut == (text == TEXTS["endless"])
 
 
-def cpu_seconds(fonts: Fonts, text: str) -> float:
+def cpu_seconds(fonts, text):
     """Of the fastest of several times: other processes delay some."""
     seconds = []
     for _ in range(5):
@@ -239,7 +235,7 @@ def cpu_seconds(fonts: Fonts, text: str) -> float:
     return min(seconds)
 
 
-def test_a_hostile_text_costs_no_more_than_some_ordinary_ones() -> None:
+def test_a_hostile_text_costs_no_more_than_some_ordinary_ones():
     fonts = Fonts()
     wall = "".join(map(chr, range(0x4E00, 0x6E00, 3)))
     assert cpu_seconds(fonts, wall) < 60 * cpu_seconds(fonts, TEXTS["latin"])

@@ -1,7 +1,5 @@
 """Emoji beside the files of Unicode, which Debian has in its package `unicode-data`."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from cardbeat.typeset.faces.fonts import Fonts
@@ -14,13 +12,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def lines_of(name: str) -> Iterator[str]:
+def lines_of(name):
     for line in (unicode_files.FOLDER / name).read_text("utf-8").splitlines():
         if content := line.partition("#")[0].strip():
             yield content
 
 
-def emoji_tests(*statuses: str) -> Iterator[str]:
+def emoji_tests(*statuses):
     for line in lines_of("emoji/emoji-test.txt"):
         codes, _, status = line.partition(";")
         if status.strip() in statuses:
@@ -31,7 +29,7 @@ def emoji_tests(*statuses: str) -> Iterator[str]:
     "status",
     ["fully-qualified", "minimally-qualified", "unqualified", "component"],
 )
-def test_every_emoji_of_the_test_file_is_one_picture(status: str) -> None:
+def test_every_emoji_of_the_test_file_is_one_picture(status):
     fonts = Fonts()
     emoji = list(emoji_tests(status))
     if status == "unqualified":
@@ -45,7 +43,7 @@ def test_every_emoji_of_the_test_file_is_one_picture(status: str) -> None:
     ] == []
 
 
-def test_a_variation_selector_chooses_between_picture_and_sign() -> None:
+def test_a_variation_selector_chooses_between_picture_and_sign():
     fonts = Fonts()
     for line in lines_of("emoji/emoji-variation-sequences.txt"):
         codes, style, _ = (field.strip() for field in line.split(";"))
@@ -59,5 +57,5 @@ def test_a_variation_selector_chooses_between_picture_and_sign() -> None:
             )
 
 
-def is_picture(fonts: Fonts, grapheme: str) -> bool:
+def is_picture(fonts, grapheme):
     return any(glyphs.font.is_emoji for glyphs in fonts.choose(grapheme, "ja"))

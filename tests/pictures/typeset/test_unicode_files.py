@@ -1,7 +1,6 @@
 """The functions against the test files of Unicode. What differs is listed here, each with its reason."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 
@@ -20,7 +19,7 @@ Cut = tuple[str, str]
 NOT_CLEAN = re.compile("[\t-\r\x01\x85\u034f\u1160\u2028\u2029]|  |^ | $")
 """In texts that `clean` changes: controls, fillers, and spaces that are many or at an end."""
 
-GRAPHEMES: dict[str, Callable[[str, str], bool]] = {
+GRAPHEMES = {
     "the sign above a number of Arabic is drawn by its font, whatever grapheme it is in": lambda a, b: (
         a == "\u0600"
     ),
@@ -34,7 +33,7 @@ GRAPHEMES: dict[str, Callable[[str, str], bool]] = {
         "\U0001f1e6" <= b <= "\U0001f1ff"
     ),
 }
-LINES: dict[str, Callable[[str, str], bool]] = {
+LINES = {
     "lines of Korean end only between words": lambda a, b: (
         is_korean(a) or is_korean(b)
     ),
@@ -66,11 +65,11 @@ LINES: dict[str, Callable[[str, str], bool]] = {
 @pytest.mark.parametrize(
     "cases", [unicode_files.character_cases(61), unicode_files.class_cases(77)]
 )
-def test_text_is_ordered_as_the_bidirectional_algorithm_says(cases) -> None:
+def test_text_is_ordered_as_the_bidirectional_algorithm_says(cases):
     assert [case for case in cases if not case.passes()] == []
 
 
-def test_graphemes_are_those_of_unicode_but_for_what_is_listed() -> None:
+def test_graphemes_are_those_of_unicode_but_for_what_is_listed():
     assert (
         unlisted(
             "GraphemeBreakTest.txt",
@@ -81,15 +80,15 @@ def test_graphemes_are_those_of_unicode_but_for_what_is_listed() -> None:
     )
 
 
-def test_lines_end_where_unicode_lets_them_but_for_what_is_listed() -> None:
+def test_lines_end_where_unicode_lets_them_but_for_what_is_listed():
     assert unlisted("LineBreakTest.txt", LINES, line_ends) == []
 
 
 def unlisted(
-    name: str,
-    reasons: dict[str, Callable[[str, str], bool]],
-    found: Callable[[str], set[int]],
-) -> list[Cut]:
+    name,
+    reasons,
+    found,
+):
     """The differences that no reason explains; fails if there is a reason that explains none."""
     cuts = [
         (base(text[:at]), text[at])
@@ -110,12 +109,12 @@ def unlisted(
     ]
 
 
-def ends(parts: list[str]) -> set[int]:
+def ends(parts):
     return {len("".join(parts[: n + 1])) for n in range(len(parts))}
 
 
-def line_ends(text: str) -> set[int]:
-    lines: list[str] = []
+def line_ends(text):
+    lines = []
     graphemes = clusters(text)
     for grapheme, good in zip(graphemes, breaks(graphemes), strict=True):
         if lines and good < Break.ALLOWED:
@@ -125,12 +124,12 @@ def line_ends(text: str) -> set[int]:
     return ends(lines)
 
 
-def base(text: str) -> str:
+def base(text):
     """The letter or sign before a place, without its marks."""
     return re.sub("[\u0300-\u036f\u200d]+$", "", text)[-1:]
 
 
-def is_korean(character: str) -> bool:
+def is_korean(character):
     return (
         "\u1100" <= character <= "\u11ff" or "\uac00" <= character <= "\ud7a3"
     )

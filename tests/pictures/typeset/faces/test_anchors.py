@@ -20,9 +20,7 @@ ANCHORS = Anchors(
         ("^b", [("^b", 0, 0)]),
     ],
 )
-def test_a_mark_stands_where_its_anchor_meets_that_below_it(
-    text, parts
-) -> None:
+def test_a_mark_stands_where_its_anchor_meets_that_below_it(text, parts):
     """Letters of 10 pixels each at a size of 100."""
     found = placed(text, ANCHORS, 100, lambda letters: 10.0 * len(letters))
     assert [
@@ -33,7 +31,5 @@ def test_a_mark_stands_where_its_anchor_meets_that_below_it(
 @pytest.mark.parametrize(
     ("text", "has"), [("a", True), ("a^~", True), ("a~", False), ("b^", False)]
 )
-def test_a_mark_has_its_place_on_a_letter_or_on_a_mark_before_it(
-    text: str, has: bool
-) -> None:
+def test_a_mark_has_its_place_on_a_letter_or_on_a_mark_before_it(text, has):
     assert ANCHORS.places(text) is has

@@ -26,12 +26,10 @@ from cardbeat.typeset.faces.unshaped import joined
         ("لا", "ISOLATED"),
     ],
 )
-def test_letters_take_the_form_their_neighbours_ask_for(
-    text: str, forms: str
-) -> None:
+def test_letters_take_the_form_their_neighbours_ask_for(text, forms):
     assert " ".join(map(form, joined(text))) == forms
 
 
-def form(character: str) -> str:
+def form(character):
     name = unicodedata.name(character)
     return name.split()[-2] if "FORM" in name else name.split()[-1]

@@ -10,7 +10,7 @@ FOLDER = resources.files("cardbeat") / "fonts"
 SUBSETS = {subset.name: subset for subset in read_catalogue()}
 
 
-def test_every_file_is_the_one_in_the_record() -> None:
+def test_every_file_is_the_one_in_the_record():
     made = json.loads((FOLDER / "made.json").read_text())
     assert {
         name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()
@@ -23,14 +23,14 @@ def test_every_file_is_the_one_in_the_record() -> None:
     } <= set(made)
 
 
-def test_every_package_brings_its_licence() -> None:
+def test_every_package_brings_its_licence():
     for source in json.loads((FOLDER / "build/sources.json").read_text()):
         licence = (FOLDER / source["licence"]).read_text("utf-8")
         assert "license" in licence.lower(), source["package"]
         assert f"{source['package']} {source['version']}: " in licence
 
 
-def test_every_subset_has_a_file_in_each_weight() -> None:
+def test_every_subset_has_a_file_in_each_weight():
     names = {file.name for file in FOLDER.iterdir()}
     for subset in SUBSETS.values():
         assert {subset.path(weight) for weight in subset.weights} <= names
@@ -39,7 +39,7 @@ def test_every_subset_has_a_file_in_each_weight() -> None:
         )
 
 
-def test_a_weight_that_is_not_there_is_drawn_in_the_nearest() -> None:
+def test_a_weight_that_is_not_there_is_drawn_in_the_nearest():
     hebrew, lisu = SUBSETS["sans-hebrew"], SUBSETS["sans-lisu"]
     assert (hebrew.path(500), hebrew.path(600)) == (
         "sans-hebrew-400.ttf.gz",

@@ -12,7 +12,7 @@ ENGINES = [pytest.param(False, id="basic")] + [
 FONTS = Fonts()
 
 
-def names(text: str, language: str = "ja", serif: bool = False) -> list[str]:
+def names(text, language="ja", serif=False):
     """The fonts of a text's graphemes, without numbers of parts."""
     return [
         one.font.name.rstrip("0123456789-")
@@ -20,26 +20,26 @@ def names(text: str, language: str = "ja", serif: bool = False) -> list[str]:
     ]
 
 
-def test_spaces_and_punctuation_take_the_font_beside_them() -> None:
+def test_spaces_and_punctuation_take_the_font_beside_them():
     assert len(set(names("ا ب"))) == 1
     assert all(name.startswith("han") for name in names("中“文"))
     assert set(names("word, word")) == {"inter-latin"}
 
 
-def test_an_emoji_is_one_picture_and_an_unknown_sequence_its_parts() -> None:
+def test_an_emoji_is_one_picture_and_an_unknown_sequence_its_parts():
     assert names("👨‍👩‍👧‍👦") == ["emoji"]
     assert names("👩‍🚽") == ["emoji", "emoji"]
     assert names("❤\ufe0e") != names("❤\ufe0f") == ["emoji"]
 
 
-def test_what_no_font_has_is_drawn_as_nothing() -> None:
+def test_what_no_font_has_is_drawn_as_nothing():
     assert names("a\ue000\U000f0000") == ["inter-latin"]
 
 
 @pytest.mark.parametrize("text", ["ọ̀", "ɔ̃", "с̌", "é̩", "я́"])
 def test_a_letter_and_its_marks_are_drawn_by_one_font_that_places_them(
-    text: str,
-) -> None:
+    text,
+):
     [glyphs] = FONTS.choose(text, "ja")
     assert len(glyphs.text) == len(text)
 
@@ -54,16 +54,14 @@ def test_a_letter_and_its_marks_are_drawn_by_one_font_that_places_them(
         ("ꦧꦱ and Latin", False),
     ],
 )
-def test_a_headline_has_serifs_on_all_letters_or_on_none(
-    text: str, has_serifs: bool
-) -> None:
+def test_a_headline_has_serifs_on_all_letters_or_on_none(text, has_serifs):
     from cardbeat.typeset.paragraph import Paragraph
 
     assert Paragraph(FONTS, text, 700, serif=True).is_serif == has_serifs
 
 
 @pytest.mark.parametrize("shaping", ENGINES)
-def test_a_letter_without_a_bold_weight_is_drawn_bolder(shaping: bool) -> None:
+def test_a_letter_without_a_bold_weight_is_drawn_bolder(shaping):
     fonts = Fonts(shaping=shaping)
     amounts = []
     for weight in (400, 700):

@@ -7,7 +7,7 @@ from cardbeat.typeset.faces.fonts import Fonts
 FONTS = Fonts()
 
 
-def test_what_no_font_has_is_counted() -> None:
+def test_what_no_font_has_is_counted():
     graphemes = ["\U00012000", "a\u1acf", "\ue000", "\U0010ffff", "\u200e"]
     assert [FONTS.drawable(grapheme)[1] for grapheme in graphemes] == [
         1,
@@ -18,7 +18,7 @@ def test_what_no_font_has_is_counted() -> None:
     ]
 
 
-def test_the_part_of_an_emoji_that_no_font_has_is_counted() -> None:
+def test_the_part_of_an_emoji_that_no_font_has_is_counted():
     assert FONTS.drawable("👩‍\U0001faf9")[1] == 1
     assert FONTS.drawable("🏃🏽‍➡️ 🇽🇽")[1] == 0
 
@@ -35,9 +35,7 @@ def test_the_part_of_an_emoji_that_no_font_has_is_counted() -> None:
         ("plain “text” 漢字", 0),
     ],
 )
-def test_a_character_that_some_font_has_is_not_missing(
-    text: str, count: int
-) -> None:
+def test_a_character_that_some_font_has_is_not_missing(text, count):
     assert FONTS.drawable(text)[1] == count
 
 
@@ -49,8 +47,6 @@ def test_a_character_that_some_font_has_is_not_missing(
         ("℠ ™ ℅ ℆ ‾ ㌬", "℠ ™ ℅ ℆ ‾ パーツ"),
     ],
 )
-def test_what_no_font_has_is_written_with_what_they_have(
-    text: str, drawn: str
-) -> None:
+def test_what_no_font_has_is_written_with_what_they_have(text, drawn):
     assert FONTS.drawable(text) == (drawn, 0)
     assert len(FONTS.choose(drawn, "ja")) == len(drawn)

@@ -6,11 +6,11 @@ from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.faces.unshaped import characters_to_draw
 
 
-def test_letters_are_drawn_from_right_to_left_with_brackets_turned() -> None:
+def test_letters_are_drawn_from_right_to_left_with_brackets_turned():
     assert characters_to_draw("א(ב", rtl=True) == "ב)א"
 
 
-def test_indic_vowel_signs_stand_before_their_consonant() -> None:
+def test_indic_vowel_signs_stand_before_their_consonant():
     assert characters_to_draw("कि", rtl=False) == "\u093fक"
     assert characters_to_draw("কো", rtl=False) == "\u09c7ক\u09be"
 
@@ -33,7 +33,7 @@ def test_indic_vowel_signs_stand_before_their_consonant() -> None:
     ],
 )
 def test_what_only_a_shaping_engine_draws_right_is_counted_where_there_is_none(
-    text: str, count: int
-) -> None:
+    text, count
+):
     assert Fonts(shaping=False).unshaped(text) == count
     assert Fonts(shaping=True).unshaped(text) == 0

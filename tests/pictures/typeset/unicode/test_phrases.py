@@ -17,7 +17,7 @@ from cardbeat.typeset.unicode.words import phrase_starts
         ("zh-Hans", "我们的 文件 系统"),
     ],
 )
-def test_titles_are_parted_into_phrases(language: str, text: str) -> None:
+def test_titles_are_parted_into_phrases(language, text):
     joined = text.replace(" ", "")
     starts = sorted({*phrase_starts(joined, language), len(joined)})
     assert [joined[a:b] for a, b in pairwise(starts)] == text.split()

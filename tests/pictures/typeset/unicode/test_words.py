@@ -12,7 +12,7 @@ from cardbeat.typeset.unicode.clusters import clean, clusters
 from cardbeat.typeset.unicode.words import has_words, word_starts
 
 
-def parted(text: str) -> list[str]:
+def parted(text):
     graphemes = clusters(clean(text))
     starts = sorted({0, *word_starts(graphemes), len(graphemes)})
     return ["".join(graphemes[a:b]) for a, b in pairwise(starts)]
@@ -28,11 +28,11 @@ def parted(text: str) -> list[str]:
         "ရန် ကုန် တက္ကသိုလ် မှ နိုင်ငံတကာ ညီလာခံ ကျင်းပ မည်",
     ],
 )
-def test_headlines_are_parted_into_words(text: str) -> None:
+def test_headlines_are_parted_into_words(text):
     assert parted(text.replace(" ", "")) == text.split()
 
 
-def test_no_word_begins_with_a_letter_that_ends_a_syllable() -> None:
+def test_no_word_begins_with_a_letter_that_ends_a_syllable():
     assert not has_words("a")
     assert all(
         part[1:2] not in ("\u0e4c", "\u103a")
@@ -41,7 +41,7 @@ def test_no_word_begins_with_a_letter_that_ends_a_syllable() -> None:
     )
 
 
-def test_the_models_are_those_of_the_package_that_is_recorded() -> None:
+def test_the_models_are_those_of_the_package_that_is_recorded():
     sources = {
         source["package"]: source
         for source in json.loads(read_text("words/sources.json"))["sources"]
