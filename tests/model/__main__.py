@@ -90,29 +90,18 @@ def run_one(options):
     from tests.model.world import World
 
     shows = ()
-    drawn = {}
+    drawn = read_settings(options.set)
     if options.plant:
         plant = PLANTS[options.plant]
         plant.put_back()
         shows = plant.shows
-        drawn |= plant.options
-    for setting in options.set:
-        name, _, value = setting.partition("=")
-        drawn[name] = float(value) if "." in value else int(value)
+        drawn = plant.options | drawn
     # What was imported stays, and a count of references frees most of what a run makes.
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
     world = World(options.seed, **drawn)
-    failure = ""
-    try:
-        world.run(options.sweeps * world.sweep_seconds)
-    except Exception as error:
-        print(*world.lines(), sep="\n")
-        if type(error).__name__ != "Violation":
-            traceback.print_exception(error, file=sys.stdout)
-        failure = f"{type(error).__name__}: {error}"
-        print(failure)
+    failure = play(world, options.sweeps)
     result = {
         "failure": failure,
         "is_expected": any(part in failure for part in shows),
@@ -123,6 +112,28 @@ def run_one(options):
     }
     print(json.dumps(result))
     return bool(failure)
+
+
+def read_settings(settings):
+    values = {}
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        values[name] = float(value) if "." in value else int(value)
+    return values
+
+
+def play(world, sweeps):
+    """What has ended it before its time, if anything."""
+    failure = ""
+    try:
+        world.run(sweeps * world.sweep_seconds)
+    except Exception as error:
+        print(*world.lines(), sep="\n")
+        if type(error).__name__ != "Violation":
+            traceback.print_exception(error, file=sys.stdout)
+        failure = f"{type(error).__name__}: {error}"
+        print(failure)
+    return failure
 
 
 # Many runs, each in a process of its own.
@@ -224,9 +235,7 @@ def plant_names():
 def find_plants(names, first_seed):
     """Whether each is found within a simulated month; prints after how long, and by what."""
     with ThreadPoolExecutor(JOBS) as pool:
-        return int(
-            not all(list(pool.map(partial(is_found, first_seed), names)))
-        )
+        return not all(list(pool.map(partial(is_found, first_seed), names)))
 
 
 def is_found(first_seed, name):

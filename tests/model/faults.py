@@ -23,7 +23,6 @@ class Faults:
 
     def begin(self):
         world = self._world
-        gap_seconds = self._gap_seconds
         of_machine = {
             "crashes": world.server.crash,
             "crashes at a commit": self.crash_at_commit,
@@ -36,7 +35,23 @@ class Faults:
             "jumps of the clock": self.jump,
             "restarts": world.server.stop,
         }
-        self._every(gap_seconds, of_machine)
+        self._every(self._gap_seconds, of_machine)
+        self._begin_changes()
+        kinds = (HANGS, SLOW, *ANSWERS.keys() - {"takes"})
+        of_receivers = {
+            f"receivers: {does}": partial(self.receiver, does)
+            for does in sorted(kinds)
+        }
+        self._every(self._gap_seconds, of_receivers)
+        sweeps = world.options["sweeps_between_revocations"]
+        revocations = max(600.0, self._sweep_seconds * sweeps)
+        self._every(
+            revocations, {"keys revoked": lambda: world.any_owner().revoke()}
+        )
+
+    def _begin_changes(self):
+        """What owners do to their checks."""
+        world = self._world
         of_people = {
             "checks edited": lambda: world.any_owner().edit(),
             "checks edited twice at once": lambda: (
@@ -46,23 +61,12 @@ class Faults:
             "checks deleted": lambda: world.any_owner().delete(),
             "tests of alerts": lambda: world.any_owner().test(),
         }
-        self._every(gap_seconds / 2, of_people)
+        self._every(self._gap_seconds / 2, of_people)
         of_nights = {
             "checks snoozed": lambda: world.any_owner().snooze(),
             "reminders changed": lambda: world.any_owner().remind(),
         }
-        self._every(gap_seconds / 10, of_nights)
-        kinds = (HANGS, SLOW, *ANSWERS.keys() - {"takes"})
-        of_receivers = {
-            f"receivers: {does}": partial(self.receiver, does)
-            for does in sorted(kinds)
-        }
-        self._every(gap_seconds, of_receivers)
-        sweeps = world.options["sweeps_between_revocations"]
-        revocations = max(600.0, self._sweep_seconds * sweeps)
-        self._every(
-            revocations, {"keys revoked": lambda: world.any_owner().revoke()}
-        )
+        self._every(self._gap_seconds / 10, of_nights)
 
     def _every(self, seconds, kinds):
         left = []

@@ -295,7 +295,11 @@ class Model:
             )
         if alert.type == "check.reminder":
             self._reminded(alert)
-            return
+        else:
+            self._turned(alert, check)
+
+    def _turned(self, alert, check):
+        """An outage begins or ends, in turn."""
         outage = (alert.check_id, alert.type, alert.ping_count)
         self.require(
             outage not in self._outages, "an outage is told twice", alert
@@ -303,7 +307,7 @@ class Model:
         self._outages[outage] = alert.id
         expected = (
             "check.recovered"
-            if self._last_type.get(alert.check_id) == "check.overdue"
+            if self.is_told(alert.check_id)
             else "check.overdue"
         )
         self.require(
@@ -757,31 +761,35 @@ class Model:
         check.
         """
         seen = set()
-        at_host = {}
+        at_host = Counter()
         for alert in self.open.values():
             queue = alert.check_id, alert.type == "check.test"
             if queue in seen:
                 continue
             seen.add(queue)
             host = host_of.get(alert.check_id)
-            at_host[host] = at_host.get(host, 0) + 1
+            at_host[host] += 1
             check = self.checks.get(alert.check_id)
             if check is not None and check.may_be_gone:
                 continue  # it waits for its removal, and may not go out
             late = now - max(alert.due_at, self.calm_since)
-            is_steady = check is not None and (check.key, host) in self._steady
-            allowed = MARGIN + (
-                0.0 if is_steady else HANG_SECONDS * at_host[host]
-            )
             key = None if check is None else check.key
-            is_full = self._posts_of_key(key, now) >= MOST_OF_KEY - 1
-            if is_full or self._posts(host or "", now) >= MOST_TO_HOST - 1:
-                allowed += HOUR
+            allowed = self._allowed_wait(key, host, at_host[host], now)
             self.require(
                 late <= allowed,
                 f"an alert waits for {late:.0f} s, up to {allowed:.0f} s are allowed",
                 alert,
             )
+
+    def _allowed_wait(self, key, host, waiting, now):
+        """Of an alert to a host for which so many are `waiting`."""
+        allowed = MARGIN
+        if (key, host) not in self._steady:
+            allowed += HANG_SECONDS * waiting
+        is_full = self._posts_of_key(key, now) >= MOST_OF_KEY - 1
+        if is_full or self._posts(host or "", now) >= MOST_TO_HOST - 1:
+            allowed += HOUR
+        return allowed
 
     def _posts_of_key(self, key, now):
         """Those in an hour, with all of checks whose creation was not answered: any key may be theirs."""

@@ -225,23 +225,17 @@ class Owner:
         world = self._world
         sent_at = world.now
         jumped = world.scheduler.jump_seconds
-        changes_before = known.changes
-        known.asked_changes += 1
         world.model.asks_snooze(known)
 
-        def told(status, answer):
-            known.asked_changes -= 1
-            if status == 200 and seconds:
-                if self._luck.random() < ENDED_SNOOZES:
-                    world.scheduler.after(
-                        seconds * self._luck.random(), self._end_snooze, job
-                    )
-                world.model.answered_change(
-                    known, changes_before, answer["check"]["version"]
+        def told(status, _answer):
+            if (
+                status == 200
+                and seconds
+                and self._luck.random() < ENDED_SNOOZES
+            ):
+                world.scheduler.after(
+                    seconds * self._luck.random(), self._end_snooze, job
                 )
-            elif status in (0, 200):
-                # To end a snooze that has ended changes nothing.
-                known.lost_changes += 1
             if status:
                 is_known = (
                     status == 200 and world.scheduler.jump_seconds == jumped
@@ -253,37 +247,25 @@ class Owner:
         def late(_status, _answer):
             world.model.answered_snooze(known, sent_at, world.now, None)
 
-        path = f"/checks/{known.id}/snooze"
         if seconds:
-            self._ask("PUT", path, told, {"seconds": seconds}, late)
+            body = {"seconds": seconds}
+            self._change(known, "PUT", "/snooze", told, late, body=body)
         else:
-            self._ask("DELETE", path, told, late=late)
+            self._change(known, "DELETE", "/snooze", told, late)
         return True
 
     def _patch(self, job, changes):
         if job is None:
             return False
         known = job.known
-        world = self._world
-        changes_before = known.changes
-        known.asked_changes += 1
         before = known.repeats
-        if "repeat_seconds" in changes:
-            world.model.asks_repeat(
-                known, before | {changes["repeat_seconds"]}
-            )
+        self._may_repeat(known, changes)
 
         def told(status, answer):
-            known.asked_changes -= 1
-            if status == 0:
-                known.lost_changes += 1
-            elif status == 200:
-                world.model.answered_change(
-                    known, changes_before, answer["check"]["version"]
-                )
+            if status == 200:
                 self._changed(job, changes, answer["check"])
             if status and "repeat_seconds" in changes:
-                known.touched_at = world.now
+                known.touched_at = self._world.now
                 known.repeats = (
                     {changes["repeat_seconds"]} if status == 200 else before
                 )
@@ -293,14 +275,36 @@ class Owner:
                 known.lost_changes -= 1
                 known.changes += 1
                 self._changed(job, changes, answer["check"], is_late=True)
-                if "repeat_seconds" in changes:
-                    # It may have been made after changes that were asked for later.
-                    world.model.asks_repeat(
-                        known, known.repeats | {changes["repeat_seconds"]}
-                    )
+                # It may have been made after changes that were asked for later.
+                self._may_repeat(known, changes)
 
-        self._ask("PATCH", f"/checks/{known.id}", told, changes, late)
+        self._change(known, "PATCH", "", told, late, body=changes)
         return True
+
+    def _change(self, known, method, path, told, late, *, body=None):
+        """Ask for a change, and count what becomes of it."""
+        model = self._world.model
+        changes_before = known.changes
+        known.asked_changes += 1
+
+        def answered(status, answer):
+            known.asked_changes -= 1
+            if status == 200 and body:
+                model.answered_change(
+                    known, changes_before, answer["check"]["version"]
+                )
+            elif status in (0, 200):
+                # To end a snooze that has ended changes nothing.
+                known.lost_changes += 1
+            told(status, answer)
+
+        self._ask(method, f"/checks/{known.id}{path}", answered, body, late)
+
+    def _may_repeat(self, known, changes):
+        if "repeat_seconds" in changes:
+            self._world.model.asks_repeat(
+                known, known.repeats | {changes["repeat_seconds"]}
+            )
 
     def _changed(self, job, changes, check, is_late=False):
         job.adopt(check)

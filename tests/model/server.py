@@ -100,7 +100,7 @@ class Server:
 
     def stop(self):
         """Ask for an orderly stop; the supervisor starts it again when it has ended. Whether it listened."""
-        if self.process is None or not self.is_listening:
+        if not self.is_listening:
             return False
         Thread(self.process.stop, "signal").begin(self.process)
         return True
@@ -156,19 +156,13 @@ class Server:
         none where there will be none."""
         process = self.process
         front = self.front
-        is_full = (
-            not self.is_running
-            and process is not None
-            and len(process.requests) >= BACKLOG
-        )
-        if process is None or front is None or not front.is_serving or is_full:
+        is_refused = front is None or not front.is_serving
+        if not (is_refused or self.is_running):
+            is_refused = len(process.requests) >= BACKLOG
+        if is_refused:
             self._scheduler.after(0.01, told, REFUSED, {})
             return
-        headers = {"authorization": f"Bearer {key}"} if key else {}
-        if body is not None:
-            headers["content-type"] = "application/json"
-        sent = b"" if body is None else json.dumps(body).encode()
-        request = Request(method, path, path, "", headers, sent)
+        request = _request(method, path, body, key)
         exchange = _Exchange(told, late)
         process.requests[exchange] = exchange.lost
         self._scheduler.after(CLIENT_SECONDS, exchange.give_up)
@@ -181,6 +175,15 @@ class Server:
             self._scheduler.after(0, exchange.tell, response.status, told)
 
         Thread(answer, "request").begin(process)
+
+
+def _request(method, path, body, key):
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    sent = b""
+    if body is not None:
+        headers["content-type"] = "application/json"
+        sent = json.dumps(body).encode()
+    return Request(method, path, path, "", headers, sent)
 
 
 class _Exchange:
