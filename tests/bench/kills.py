@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 from tests.bench.running import arguments_of
 from tests.data.crash.cluster import Node
@@ -25,18 +26,14 @@ LONG_SECONDS = 4
 def main():
     arguments = arguments_of(__doc__, "kills", trees=1, kills=100)
     with tempfile.TemporaryDirectory() as folder:
-        path = f"PYTHONPATH={arguments.tree}"
-        command = ("env", path, sys.executable, "-P", "-m", "cardbeat")
-        options = ("--sweep-seconds", "0.2")
-        node = Node(Path(folder) / "node", command, "", *options)
+        node = node_of(arguments.tree, Path(folder) / "node")
         database = File(node.folder / "data")
         node.start()
         try:
             with Load([node], CLIENTS) as load:
                 starts = []
                 for number in range(arguments.kills):
-                    is_long = number % 4 == 0
-                    starts.append(kill(node, is_long))
+                    starts.append(kill(node, is_long=number % 4 == 0))
                     load.wait()
                 load.settle(database, "main")
                 missing = load.missing(database, "main")
@@ -44,12 +41,17 @@ def main():
         finally:
             node.kill()
         (found,) = database.execute("PRAGMA integrity_check")[0]
-    starts.sort()
-    middle = starts[len(starts) // 2]
-    print(f"restart: median {middle:.2f} s, worst {starts[-1]:.2f} s")
+    middle = median(starts)
+    print(f"restart: median {middle:.2f} s, worst {max(starts):.2f} s")
     if missing or found != "ok":
         sys.exit("\n".join([*missing, found]))
     print("nothing is missing, and the database is sound")
+
+
+def node_of(tree, folder):
+    path = f"PYTHONPATH={tree}"
+    command = ("env", path, sys.executable, "-P", "-m", "cardbeat")
+    return Node(folder, command, "", "--sweep-seconds", "0.2")
 
 
 def kill(node, is_long):

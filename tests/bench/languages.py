@@ -148,20 +148,25 @@ def line_difference(language, ours, theirs):
         return []
     more = ours.ends() - theirs.ends()
     fewer = theirs.ends() - ours.ends()
-    known = KNOWN["lines"].get(language.code, NO_REASON)
-    most_more, most_fewer, reason = known
-    text = language.text.replace(" ", "")
-    together = {end for end in fewer if text[end : end + 1] == "%"}
-    others = fewer - together
-    if not more and not others:
-        reason = PERCENT
-    elif not more and all(text[end - 1] in "-/" for end in others):
-        reason = COMPOUND
-    elif len(more) > most_more or len(others) > most_fewer:
-        reason = None
+    reason = reason_of_breaks(language, more, fewer)
     only = [piece for piece in ours.pieces if piece not in theirs.pieces]
     told = f"{len(more)} breaks more, {len(fewer)} fewer, near {only[:1]}"
     return [(told, reason)]
+
+
+def reason_of_breaks(language, more, fewer):
+    text = language.text.replace(" ", "")
+    others = {end for end in fewer if text[end : end + 1] != "%"}
+    if not more:
+        if not others:
+            return PERCENT
+        if all(text[end - 1] in "-/" for end in others):
+            return COMPOUND
+    known = KNOWN["lines"].get(language.code, NO_REASON)
+    most_more, most_fewer, reason = known
+    if len(more) > most_more or len(others) > most_fewer:
+        return None
+    return reason
 
 
 def ink_differences(language, ours, theirs):

@@ -44,18 +44,10 @@ def main():
         schema = pair.new_schema()
         nodes = []
         for name in ("one", "two"):
-            node = new_node(folder / f"node-{name}", pair.url(schema))
-            stack.callback(node.kill)
-            node.start()
-            nodes.append(node)
+            place = folder / f"node-{name}"
+            nodes.append(start_node(stack, place, pair.url(schema)))
         load = stack.enter_context(Load(nodes, CLIENTS))
-        kills = Kills(pair, nodes, load)
-        if arguments.without_standby:
-            kills.primary = kills.primary_before_its_standby
-        for what in COUNTS:
-            for number in range(getattr(arguments, what)):
-                getattr(kills, what)(number)
-                load.wait()
+        kill_in_turn(Kills(pair, nodes, load), arguments)
         load.settle(pair.primary, schema)
         missing = load.missing(pair.primary, schema)
         print(load.summary())
@@ -64,9 +56,21 @@ def main():
         sys.exit("not as it must be")
 
 
-def new_node(folder, url):
+def start_node(stack, folder, url):
     command = (sys.executable, "-m", "cardbeat")
-    return Node(folder, command, url, "--sweep-seconds", "0.5")
+    node = Node(folder, command, url, "--sweep-seconds", "0.5")
+    stack.callback(node.kill)
+    node.start()
+    return node
+
+
+def kill_in_turn(kills, arguments):
+    if arguments.without_standby:
+        kills.primary = kills.primary_before_its_standby
+    for what in COUNTS:
+        for number in range(getattr(arguments, what)):
+            getattr(kills, what)(number)
+            kills.load.wait()
 
 
 class Kills:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from tests.bench.cards import CARD, node, other_card
@@ -31,10 +32,7 @@ def main():
         __doc__, "folder", trees=1, folder=None, pages=1000
     )
     count = arguments.pages
-    cards = []
-    for number in range(count):
-        word = WORDS[number % len(WORDS)]
-        cards.append(other_card(number, f"{word} {number}"))
+    cards = list(cards_of_pages(count))
     with tempfile.TemporaryDirectory() as folder:
         write_site(Path(folder) / "site", cards)
         command = [
@@ -43,16 +41,14 @@ def main():
             f"https://{CARD['domain']}",
         ]
         environment = os.environ | {"PYTHONPATH": str(arguments.tree)}
-
-        def run():
-            subprocess.run(
-                command,
-                cwd=folder,
-                env=environment,
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
-
+        run = partial(
+            subprocess.run,
+            command,
+            cwd=folder,
+            env=environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         ours = count / seconds_of(run)
         print(f"{ours:.1f} cards a second")
         again = seconds_of(run)
@@ -62,6 +58,12 @@ def main():
         print(
             f"{theirs:.1f} of Takumi, {ours / theirs:.2f} times as many here"
         )
+
+
+def cards_of_pages(count):
+    for number in range(count):
+        word = WORDS[number % len(WORDS)]
+        yield other_card(number, f"{word} {number}")
 
 
 def write_site(site, cards):
@@ -82,12 +84,8 @@ def takumi_seconds(folder, cards):
     """For all cards, with the start of the process."""
     times = []
     for at_once in (1, os.cpu_count() or 1):
-        took = seconds_of(
-            lambda number=str(at_once): node(
-                folder, "many", number, input=cards
-            )
-        )
-        times.append(took)
+        run = partial(node, folder, "many", str(at_once), input=cards)
+        times.append(seconds_of(run))
     return min(times)
 
 

@@ -88,32 +88,36 @@ def set_title(fonts, language, values):
 
 
 def figures(titles, small, axis):
+    dashes = off_axis = 0
+    for title in titles:
+        dashes += sum(line[:1] in "-–—" for line in title.lines)
+        off_axis += sum(abs(x - axis) > AXIS_PX for x in title.starts)
+    sizes = [title.size_px for title in titles]
+    return [
+        *shares(titles, small),
+        f"dash at a start {dashes}",
+        f"lines off the axis {off_axis}",
+        f"size {min(sizes)}/{median(sizes):.0f}/{max(sizes)}",
+    ]
+
+
+def shares(titles, small):
+    """Of the titles that have more than one line."""
     found = {
         "a line under half": [],
         "small word at an end": [],
         "colon kept": [],
     }
     ragged, small_ends, colons = found.values()
-    dashes = off_axis = 0
     for title in titles:
         if len(title.lines) > 1:
             ragged.append(title.is_ragged())
             small_ends.append(title.ends_small(small[title.language]))
             if COLON.search(title.text):
                 colons.append(title.keeps_colon())
-        dashes += sum(line[:1] in "-–—" for line in title.lines)
-        off_axis += sum(abs(x - axis) > AXIS_PX for x in title.starts)
-    sizes = [title.size_px for title in titles]
-    shown = []
     for name, of in found.items():
         share = sum(of) / max(1, len(of))
-        shown.append(f"{name} {sum(of)}/{len(of)} = {share:.0%}")
-    return [
-        *shown,
-        f"dash at a start {dashes}",
-        f"lines off the axis {off_axis}",
-        f"size {min(sizes)}/{median(sizes):.0f}/{max(sizes)}",
-    ]
+        yield f"{name} {sum(of)}/{len(of)} = {share:.0%}"
 
 
 if __name__ == "__main__":
