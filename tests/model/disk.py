@@ -171,6 +171,13 @@ class Connection(sqlite3.Connection):
             self.created_rows += self.total_changes - before
         return done
 
+    def executescript(self, script):
+        """Of these only how a connection begins matters here."""
+        script, kind = _known(script)
+        if kind.endswith("synced"):
+            self._note(kind)
+        return super().executescript(script)
+
     def _note(self, kind):
         if kind == "alerts":
             self.has_alerts = True

@@ -173,15 +173,12 @@ def asked_to_try_sooner():
     """A receiver's `Retry-After` takes the place of the plan's wait, also where it is shorter."""
     verdict = delivery.verdict
 
-    def as_asked(outcome, *others):
-        judged = verdict(outcome, *others)
-        is_asked = (
-            judged.wait_seconds is not None and outcome.retry_after is not None
-        )
-        return (
-            judged._replace(wait_seconds=float(outcome.retry_after))
-            if is_asked
-            else judged
+    def as_asked(outcome, attempts, now, *others):
+        judged = verdict(outcome, attempts, now, *others)
+        if judged.next_attempt_at is None or outcome.retry_after is None:
+            return judged
+        return judged._replace(
+            next_attempt_at=int(now) + int(outcome.retry_after)
         )
 
     delivery.verdict = as_asked
