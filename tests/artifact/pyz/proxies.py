@@ -84,29 +84,12 @@ def found(program):
 
 
 @contextlib.contextmanager
-def running(
-    name,
-    folder,
-    replaced,
-    configuration="",
-):
+def running(name, folder, replaced, configuration=""):
     """The URLs of a proxy by HTTP/1.1 and by HTTP/2, with parts of its configuration replaced."""
-    kind = KINDS[name]
     address = f"127.0.0.1:{free_port()}"
     http2 = f"127.0.0.1:{free_port()}" if name == "nginx" else address
     places = {"folder": folder, "address": address, "http2": http2}
-    text = re.sub(
-        r"(?m)^ *(ssl_|SSL).*\n", "", configuration or example(kind.file)
-    )
-    text = re.sub(kind.listens, kind.listens_here.format(**places), text)
-    for old, new in replaced.items():
-        assert old in text
-        text = text.replace(old, new)
-    (folder / "example").write_text(text)
-    (folder / "configuration").write_text(kind.head.format(**places))
-    command = kind.command.format(**places).split()
-    command[0] = found(command[0])
-    command.append(f"{folder}/{'configuration' if kind.head else 'example'}")
+    command = written(KINDS[name], places, replaced, configuration)
     variables = {"XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
     process = subprocess.Popen(
         command, stderr=subprocess.DEVNULL, env=os.environ | variables
@@ -117,6 +100,25 @@ def running(
     finally:
         process.terminate()
         process.wait()
+
+
+def written(kind, places, replaced, configuration):
+    """The command of a proxy, whose files are written."""
+    folder = places["folder"]
+    text = configuration or example(kind.file)
+    text = re.sub(r"(?m)^ *(ssl_|SSL).*\n", "", text)
+    text = re.sub(kind.listens, kind.listens_here.format(**places), text)
+    for old, new in replaced.items():
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "example").write_text(text)
+    (folder / "configuration").write_text(kind.head.format(**places))
+    command = kind.command.format(**places).split()
+    command[0] = found(command[0])
+    return [
+        *command,
+        f"{folder}/{'configuration' if kind.head else 'example'}",
+    ]
 
 
 def answers(url):
