@@ -94,17 +94,20 @@ def run(given: Namespace) -> int:
                 f"the key would have {total} checks, and its tier {key.tier} allows {most};"
                 " nothing was imported; see: keys tier"
             )
-        checks = Checks(database, database.clock, wake=lambda: None)
-        try:
-            for check_id, settings in new.items():
-                checks.create(key, settings, check_id)
-        except Refusal as refusal:
-            # The disk is low, or another import runs.
-            raise StartupError(
-                f"not all was imported; {refusal}; run it again"
-            ) from None
+        _create(Checks(database, database.clock, wake=lambda: None), key, new)
     tell(given, rows)
     return int(LEFT_OUT in [row["done"] for row in rows])
+
+
+def _create(checks: Checks, key: Key, new: dict[str, Settings]) -> None:
+    try:
+        for check_id, settings in new.items():
+            checks.create(key, settings, check_id)
+    except Refusal as refusal:
+        # The disk is low, or another import runs.
+        raise StartupError(
+            f"not all was imported; {refusal}; run it again"
+        ) from None
 
 
 def _is_new(owner: str | None, key: Key) -> bool:
