@@ -216,7 +216,10 @@ class _Response(http.client.HTTPResponse):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        with self.fp as stream:
+        stream = self.fp
+        # What is left after a broken head must be open, until it is closed with this object.
+        self.fp = io.BufferedReader(io.BytesIO())
+        with stream:
             self.fp = io.BufferedReader(io.BytesIO(_final_head(stream)))
 
 
