@@ -234,8 +234,9 @@ def anchors_of(name: str) -> Anchors:
 
 @lru_cache(8_000)
 def _advance_em(path: str, character: str) -> float:
-    length = _opened(path, _MEASURED_PX, False).getlength
-    return length(character) / _MEASURED_PX
+    font = _opened(path, _MEASURED_PX, False)
+    length: float = font.getlength(character)
+    return length / _MEASURED_PX
 
 
 @lru_cache(128)
