@@ -190,23 +190,23 @@ class Store:
         if self.bytes_stored > self._max_bytes:
             self._thread.wake()
 
-    def _room(self) -> float:
+    def _room(self, stored: int) -> float:
         """The bytes of cards that may still be stored; below zero if some must go."""
         disk = self._reserve.spare() - self._reserve.bytes
-        return min(disk, self._max_bytes - self.bytes_stored)
+        return min(disk, self._max_bytes - stored)
 
     def _trim(self) -> None:
         """Count the files, and remove the least recently used until there is room.
 
         Those in memory are the last to go. At the first count, those of other versions go.
         """
-        if self.bytes_stored and self._room() >= 0:
+        if self.bytes_stored and self._room(self.bytes_stored) >= 0:
             return
         self._remove_other_versions()
         files = sorted(self._files())
         total = sum(size for _, _, size, _ in files)
+        limit = total + self._room(total)
         self.bytes_stored = total
-        limit = total + self._room()
         if total > limit:
             for _, _, size, path in files:
                 if total > limit * TRIMMED_PART:
