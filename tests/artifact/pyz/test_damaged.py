@@ -100,7 +100,7 @@ def test_what_may_not_be_read_or_written_is_to_be_made_writable(
 def test_a_link_to_nothing_is_refused(refusal, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "cardbeat.db").symlink_to("nowhere")
-    assert "is a link; " in refusal()
+    assert "is a link, " in refusal()
 
 
 def test_what_can_be_no_folder_is_refused(refusal, tmp_path):
