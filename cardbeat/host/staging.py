@@ -28,7 +28,7 @@ LOCK = "lock"
 def written_whole(path: Path) -> Iterator[BinaryIO]:
     """A new file that takes the place, mode and owner of `path`; after an error nothing changed."""
     # A name that can't be guessed, and "x": else a link of that name would lead elsewhere.
-    temporary = path.with_name(f".cardbeat-{os.urandom(8).hex()}.tmp")
+    temporary = path.with_name(f"{PREFIX}{os.urandom(8).hex()}.tmp")
     try:
         with temporary.open("xb") as file:
             yield file
@@ -58,9 +58,8 @@ def staging_folder(parent: Path) -> Iterator[Path]:
             Path(name, LOCK), LOCK_FLAGS | os.O_CREAT | os.O_EXCL, 0o600
         )
         try:
-            with contextlib.suppress(
-                OSError
-            ):  # of a file system without locks
+            # A file system may have no locks.
+            with contextlib.suppress(OSError):
                 try_lock(descriptor)
                 os.write(descriptor, b"was locked")
             yield Path(name)

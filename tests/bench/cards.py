@@ -20,7 +20,6 @@ import time
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.painter import ALLOCATOR
@@ -33,7 +32,6 @@ TURNS = 3
 CONTENTS = Path(__file__).with_name("contents.json").read_text("utf-8")
 CARD = json.loads(CONTENTS)["all fields"]
 FIGURES = ("median_ms", "cpu_ms", "kilobytes")
-Result = dict[str, Any]
 PEERS = Path(__file__).with_name("cards_peers.mjs")
 
 

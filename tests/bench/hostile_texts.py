@@ -1,17 +1,11 @@
 """Texts made to be slow to draw: what shaping, breaking, fonts and emoji find hardest, mixed."""
 
-import random
 import unicodedata
 from urllib.parse import quote_plus
 
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES
 from cardbeat.files import read_text
 from cardbeat.typeset.faces.files import read_catalogue
-
-Fields = dict[str, str]
-"""What `card_from` takes: texts, template and theme by their names."""
-Chance = random.Random
-"""Chosen with one seed, the same texts come again."""
 
 QUERY_BYTES = 8_000
 """About what a request line of 8 KiB leaves for the texts, percent-encoded."""

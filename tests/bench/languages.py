@@ -139,10 +139,6 @@ def drawn_on(page, language):
     return Drawn(shot.convert("L"), [piece.strip() for piece in pieces])
 
 
-Found = list[tuple[str, str | None]]
-"""What differs, and the reason if one is known."""
-
-
 def line_difference(language, ours, theirs):
     if ours.pieces == theirs.pieces:
         return []

@@ -27,8 +27,6 @@ ROOT = Path(__file__).parents[2]
 URL_FILE = "database-url"
 """In a data folder whose checks are in PostgreSQL: where."""
 
-Figures = dict[str, float]
-"""What one measurement found: a name with its unit -> a number."""
 FAILURES = ("not 2xx", "socket errors", "failures")
 """Figures of which the sum over all rounds is shown, not the median."""
 

@@ -31,7 +31,7 @@ def new_delivery(alerts, clock, post=None, elapsed=time.monotonic, **options):
 class NoFence:
     """Of a node that takes itself for the only one that sweeps."""
 
-    epoch = gap_seconds = 0
+    epoch = 0
 
     def held(self):
         return True

@@ -7,7 +7,6 @@ import socketserver
 import ssl
 import struct
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,8 +14,6 @@ PEM = Path(__file__).with_name("receiver.pem")
 """Key and certificate of `receiver.test`, signed by itself."""
 
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
-
-Behaviour = Callable[["Receiver", socket.socket], None]
 
 
 @dataclass

@@ -50,11 +50,17 @@ STEPS_BETWEEN_LOOKS = 100_000
 
 def make_database(path: Path, source: Path | None = None) -> None:
     """Put a new database in its place, with the rows of `source`, which may be the one there."""
-    with start_up_errors(path.parent):
-        with staging_folder(path.parent) as beside:
-            copy_rows(source, beside / "copy")
-            replace(beside / "copy", path)
-        sync(path.parent)
+    with start_up_errors(path.parent), _in_place(path) as copy:
+        copy_rows(source, copy)
+
+
+@contextlib.contextmanager
+def _in_place(place: Path) -> Iterator[Path]:
+    """Where to make a file in the block; when that ends without an error, it gets its place."""
+    with staging_folder(place.parent) as beside:
+        yield beside / "copy"
+        replace(beside / "copy", place)
+    sync(place.parent)
 
 
 def back_up(folder: Path, target: Path) -> None:
@@ -72,21 +78,17 @@ def back_up(folder: Path, target: Path) -> None:
     )
     if is_own or (place.exists() and not place.is_file()):
         raise StartupError(f"no backup replaces {target}; choose another file")
-    with start_up_errors(target):
-        with staging_folder(place.parent) as beside:
-            copy = beside / "copy"
-            copy.touch(0o600)
-            # SQLite copies tables with their rules only from a file that it may write.
-            with (
-                opened(source, "rw") as connection,
-                limited(connection, source),
-            ):
-                require_ours(connection, source)
-                connection.execute("VACUUM INTO ?", (str(copy),))
-            sync(copy)
-            require_sound(copy, mode="rw", name=source)
-            replace(copy, place)
-        sync(place.parent)
+    with start_up_errors(target), _in_place(place) as copy:
+        copy.touch(0o600)
+        # SQLite copies tables with their rules only from a file that it may write.
+        with (
+            opened(source, "rw") as connection,
+            limited(connection, source),
+        ):
+            require_ours(connection, source)
+            connection.execute("VACUUM INTO ?", (str(copy),))
+        sync(copy)
+        require_sound(copy, mode="rw", name=source)
 
 
 def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from tests.artifact.browser.board import Api, sign_in
-from tests.kit import interfaces
 from tests.kit.artifact import starter
 
 ARGUMENTS = [
@@ -76,10 +75,9 @@ def open_tab(browser):
         page.goto(url)
         return page
 
-    with interfaces.they_stay():
-        yield open_one
-        for context in contexts:
-            context.close()
+    yield open_one
+    for context in contexts:
+        context.close()
     assert problems == []
 
 

@@ -8,7 +8,6 @@ import sqlite3
 import threading
 import time
 from collections import Counter, defaultdict
-from typing import Protocol
 
 from cardbeat.database.sqlite.file import FILE_NAME
 from tests.kit.client import ask, exchange, new_check
@@ -21,12 +20,6 @@ SILENCES_SECONDS = (0.1, 0.5, 2.5)
 """Between the pings of a check whose period is a second, so that it turns overdue now and then."""
 TESTS = 20
 """Test alerts that a client orders at the most: a key has 30 an hour."""
-
-
-class Database(Protocol):
-    """Where what is stored is asked for: `Postgres`, or `File`."""
-
-    def execute(self, sql): ...
 
 
 class File:
