@@ -69,9 +69,9 @@ class Receiver:
 
     def read(self, connection):
         with connection.makefile("rb") as stream:
-            head = stream.readline().decode("latin-1").rstrip("\r\n")
+            head = _line(stream)
             headers = {}
-            while line := stream.readline().decode("latin-1").rstrip("\r\n"):
+            while line := _line(stream):
                 name, _, value = line.partition(": ")
                 headers[name.lower()] = value
             length = int(headers.get("content-length", 0))
@@ -110,6 +110,13 @@ class Unlimited:
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)
         connection.close()
+
+
+def _line(stream):
+    line = stream.readline().decode("latin-1")
+    if not line.endswith("\n"):
+        raise ConnectionError("the sender went away")
+    return line.rstrip("\r\n")
 
 
 def answer(status=204, headers=""):
