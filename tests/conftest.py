@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from cardbeat.config import Config
 from tests.kit.support import App, FakeClock, service_of
 
+HERE = Path(__file__).parent.as_posix()
 pytest_plugins = ["tests.kit.artifact", "tests.kit.postgresql"]
 
 settings.register_profile(
@@ -21,6 +22,14 @@ settings.load_profile("fixed")
 """The same examples each time; `--hypothesis-profile default` draws new ones."""
 
 SLOW_FOLDERS = ("artifact", "data/crash", "model")
+ONLY_SLOW = (
+    "artifact/browser",
+    "artifact/hosts",
+    "artifact/sites",
+    "data/crash",
+    "model",
+)
+"""Those without a test of the quick suite, which then imports nothing of them."""
 
 
 def pytest_configure(config):
@@ -32,10 +41,22 @@ def pytest_configure(config):
         config.option.markexpr = "not slow"
 
 
+def is_in(path, folders):
+    """Whether a path is one of these folders of tests or in one."""
+    return path.as_posix().startswith(
+        tuple(f"{HERE}/{one}" for one in folders)
+    )
+
+
+def pytest_ignore_collect(collection_path, config):
+    if config.option.markexpr == "not slow":
+        return is_in(collection_path, ONLY_SLOW) or None
+    return None
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).as_posix()
-        in_slow_folder = folder.startswith(SLOW_FOLDERS)
+        in_slow_folder = is_in(item.path, SLOW_FOLDERS)
         if item.get_closest_marker("postgresql") or (
             in_slow_folder and not item.get_closest_marker("quick")
         ):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 from hypothesis import example, given
@@ -27,6 +26,7 @@ from cardbeat.heartbeat.routes import (
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 from cardbeat.text import first_seen
 from tests.kit.documentation import DOCS
+from tests.rules.test_text import ALL
 
 PACKAGE = Path(cardbeat.__file__).parent
 TEXT = (PACKAGE / "openapi.json").read_text(encoding="utf-8")
@@ -227,6 +227,6 @@ def test_the_pattern_of_names_takes_what_a_check_takes(name):
 
 
 def test_the_pattern_of_titles_is_that_of_a_visible_character():
-    characters = "".join(map(chr, range(sys.maxunicode + 1)))
+    characters = "".join(ALL)
     found = re.findall(SCHEMAS["Visible"]["pattern"], characters)
     assert found == [one for one in characters if first_seen(one)]

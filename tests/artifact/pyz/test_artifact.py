@@ -103,13 +103,13 @@ def other_pythons():
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     found = {}
     for path in (
-        *pyenv.glob("versions/*/bin/python"),
+        *pyenv.glob("versions/3.*/bin/python"),
         *Path("/usr/bin").glob("python3.??"),
     ):
-        told = ran(path, "-c", "import sys; print(*sys.version_info[:2])")
-        version = tuple(map(int, told.stdout.split()))
-        if version >= (3, 11):
-            found.setdefault(version, path)
+        # Of the name of its folder, or of its own.
+        minor = int(re.search(r"/(?:python)?3\.(\d+)", str(path))[1])
+        if minor >= 11:
+            found.setdefault((3, minor), path)
     found.pop(sys.version_info[:2], None)
     return list(found.values())
 

@@ -241,7 +241,7 @@ def test_readers_who_always_overlap_do_not_let_the_wal_grow(small_wal):
 
     reading = [begun(read_on) for _ in range(4)]
     try:
-        for _ in range(30):
+        for _ in range(16):
             small_wal.write(write_much)
             sizes.append(wal_bytes(small_wal))
     finally:

@@ -18,7 +18,7 @@ from cardbeat.cards.drawing.colours import (
 )
 from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
-from cardbeat.typeset.faces.fonts import Fonts
+from tests.kit.fonts import FONTS
 
 LOOKS = [(template, theme) for template in TEMPLATES for theme in THEMES]
 COLOURS = st.tuples(*[st.integers(0, 255)] * 3).map(hex_of)
@@ -86,7 +86,7 @@ def test_the_sign_has_the_accent_itself(
 ) -> None:
     assert theme_of(*look, accent).mark == accent
     png = (
-        Renderer(Fonts(), accent)
+        Renderer(FONTS, accent)
         .render(
             card_from({"title": "x", "template": look[0], "theme": look[1]})
         )

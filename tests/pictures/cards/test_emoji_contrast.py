@@ -8,9 +8,10 @@ from PIL import Image, ImageChops, ImageStat
 from cardbeat.cards.drawing.canvas import needs_ink, needs_outline
 from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.request import TEMPLATES, card_from
-from cardbeat.typeset.faces.fonts import Fonts, emoji_parts
+from cardbeat.typeset.faces.fonts import emoji_parts
+from tests.kit.fonts import FONTS
 
-RENDERER = Renderer(Fonts())
+RENDERER = Renderer(FONTS)
 ON_DARK = "#f6f8fd"
 ON_LIGHT = "#0f121c"
 """Colours of text."""

@@ -12,10 +12,9 @@ from cardbeat.cards.drawing.layout import (
 )
 from cardbeat.cards.drawing.templates import lay_out
 from cardbeat.cards.request import TEMPLATES, card_from
-from cardbeat.typeset.faces.fonts import Fonts
+from tests.kit.fonts import FONTS
 from tests.pictures.cards.test_render import FULL
 
-FONTS = Fonts()
 ARABIC = {
     "title": "تصميم مهام خلفية موثوقة في ملف واحد من دون أي خادم وسيط",
     "description": "كيف نقلنا مليوني مهمة يوميًا",

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import features
 
-from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.text import Style, fit
 from tests.bench.hostile_texts import hostile_fields, mixed_scripts
+from tests.kit.fonts import BASIC, FONTS
 
-ENGINES = [pytest.param(False, id="basic")] + [
-    pytest.param(True, id="raqm")
-] * bool(features.check("raqm"))
+ENGINES = {"basic": BASIC}
+if features.check("raqm"):
+    ENGINES["raqm"] = FONTS
 TITLE = Style(700, 120, 56, 1.1, max_lines=5)
 LINE = Style(600, 32, 32)
 WIDTH = 860
@@ -40,7 +40,7 @@ TEXTS = LINES | {
 
 @pytest.fixture(scope="module", params=ENGINES)
 def fonts(request):
-    return Fonts(shaping=request.param)
+    return ENGINES[request.param]
 
 
 def shown(block):
@@ -122,9 +122,8 @@ def test_no_hostile_text_leaves_its_box(fonts, seed):
 def test_a_word_is_never_broken_and_a_larger_box_never_sets_smaller(
     words,
 ):
-    fonts = Fonts()
     text = " ".join(words)
-    small = fit(fonts, text, TITLE, WIDTH, HEIGHT)
+    small = fit(FONTS, text, TITLE, WIDTH, HEIGHT)
     whole = [
         part for word in words for part in word.replace("-", "- ").split()
     ]
@@ -138,19 +137,19 @@ def test_a_word_is_never_broken_and_a_larger_box_never_sets_smaller(
         == whole
     )
     assert (
-        fit(fonts, text, TITLE, WIDTH + 150, HEIGHT).size_px
+        fit(FONTS, text, TITLE, WIDTH + 150, HEIGHT).size_px
         >= 0.7 * small.size_px
     )
 
 
 def test_only_a_word_wider_than_the_box_is_broken_and_gets_no_hyphen():
     long = TEXTS["long word"]
-    block = fit(Fonts(), f"Das {long}", TITLE, WIDTH, HEIGHT)
+    block = fit(FONTS, f"Das {long}", TITLE, WIDTH, HEIGHT)
     assert "".join(shown(block)).replace(" ", "") == f"Das{long}"
 
 
 def test_one_long_word_is_as_wide_as_the_box():
-    block = fit(Fonts(), "Authentication", TITLE, WIDTH, HEIGHT)
+    block = fit(FONTS, "Authentication", TITLE, WIDTH, HEIGHT)
     assert len(block.lines) == 1
     assert block.width_px > 0.97 * WIDTH or block.size_px == TITLE.largest_px
 
@@ -174,7 +173,7 @@ def test_one_long_word_is_as_wide_as_the_box():
 )
 def test_lines_end_by_sense(text, lines):
     assert (
-        shown(fit(Fonts(), text, TITLE._replace(max_lines=2), WIDTH, HEIGHT))
+        shown(fit(FONTS, text, TITLE._replace(max_lines=2), WIDTH, HEIGHT))
         == lines
     )
 
@@ -189,7 +188,7 @@ def test_lines_end_by_sense(text, lines):
 def test_a_text_is_cut_after_a_word_without_its_comma_or_inside_the_first(
     text, end
 ):
-    [line] = shown(fit(Fonts(), text, LINE, 160 if " " in text else 80))
+    [line] = shown(fit(FONTS, text, LINE, 160 if " " in text else 80))
     assert line.endswith("…")
     assert line.rstrip("…") in text
     assert not line.endswith((",…", " …"))
@@ -219,23 +218,20 @@ def test_text_without_ink_is_an_empty_block(fonts):
 def test_titles_of_real_scripts_are_never_cut_by_the_limits():
     thousand = "天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏闰余成岁律吕调阳云腾致雨露结为霜金生丽水玉出昆冈"
     for text in (thousand, *TEXTS.values()):
-        block = fit(
-            Fonts(), text, Style(400, 40, 20, 1.3, max_lines=12), 1_000
-        )
+        block = fit(FONTS, text, Style(400, 40, 20, 1.3, max_lines=12), 1_000)
         assert block.is_cut == (text == TEXTS["endless"])
 
 
-def cpu_seconds(fonts, text):
+def cpu_seconds(text):
     """Of the fastest of several times: other processes delay some."""
     seconds = []
     for _ in range(5):
         began = thread_time()
-        fit(fonts, text, TITLE, WIDTH, HEIGHT)
+        fit(FONTS, text, TITLE, WIDTH, HEIGHT)
         seconds.append(thread_time() - began)
     return min(seconds)
 
 
 def test_a_hostile_text_costs_no_more_than_some_ordinary_ones():
-    fonts = Fonts()
     wall = "".join(map(chr, range(0x4E00, 0x6E00, 3)))
-    assert cpu_seconds(fonts, wall) < 60 * cpu_seconds(fonts, TEXTS["latin"])
+    assert cpu_seconds(wall) < 60 * cpu_seconds(TEXTS["latin"])

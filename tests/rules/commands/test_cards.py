@@ -16,8 +16,8 @@ from cardbeat.cards.painter import Painter
 from cardbeat.cards.request import Card
 from cardbeat.host.system import UNSHAPED
 from cardbeat.site.workers import FEW, draw
-from cardbeat.typeset.faces.fonts import Fonts
 from tests.kit.artifact import ROOT, clean_environment
+from tests.kit.fonts import BASIC, FONTS
 from tests.kit.support import wait_until
 from tests.kit.systems import LINKS, PIPES, STOPS, WINDOWS
 
@@ -81,7 +81,7 @@ def files(folder="out"):
 
 def shows(file, **fields):
     """Whether a file is the card of these fields. Its seal is no part of the picture."""
-    Path("one.png").write_bytes(Renderer(Fonts()).render(Card(**fields)).png)
+    Path("one.png").write_bytes(Renderer(FONTS).render(Card(**fields)).png)
     with Image.open(file) as first, Image.open("one.png") as second:
         return first.tobytes() == second.tobytes()
 
@@ -293,7 +293,7 @@ def test_what_fails_for_one_page_is_told_and_the_others_are_done(cards):
 
 def test_what_can_not_be_shaped_here_is_told(cards, monkeypatch):
     write(a="<title>ټول ډېر</title>", b="<title>fine</title>")
-    renderer = Renderer(Fonts(shaping=False))
+    renderer = Renderer(BASIC)
     monkeypatch.setattr(Painter, "draw", lambda _, card: renderer.render(card))
     assert [cards(*OUT)["stderr"] for _ in range(2)] == [
         [f"cardbeat: {UNSHAPED}"],

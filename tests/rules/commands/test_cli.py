@@ -140,7 +140,7 @@ def test_a_first_key_makes_the_database_and_tells_where(
 
 @FULL_DISK
 @pytest.mark.parametrize(
-    "command", ["keys list", "doctor", "--help", "card --title A --output -"]
+    "command", ["keys list", "--help", "card --title A --output -"]
 )
 def test_a_reader_that_has_seen_enough_is_no_error_and_a_full_disk_is(
     data, command

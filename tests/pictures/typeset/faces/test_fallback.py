@@ -5,11 +5,11 @@ from PIL import features
 
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.text import Style, fit
+from tests.kit.fonts import FONTS
 
 ENGINES = [pytest.param(False, id="basic")] + [
     pytest.param(True, id="raqm")
 ] * bool(features.check("raqm"))
-FONTS = Fonts()
 
 
 def names(text, language="ja", serif=False):

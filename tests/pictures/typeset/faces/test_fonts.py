@@ -2,9 +2,7 @@
 
 import pytest
 
-from cardbeat.typeset.faces.fonts import Fonts
-
-FONTS = Fonts()
+from tests.kit.fonts import FONTS
 
 
 def test_what_no_font_has_is_counted():

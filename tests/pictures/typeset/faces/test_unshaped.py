@@ -2,8 +2,8 @@
 
 import pytest
 
-from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.faces.unshaped import characters_to_draw
+from tests.kit.fonts import BASIC, FONTS
 
 
 def test_letters_are_drawn_from_right_to_left_with_brackets_turned():
@@ -35,5 +35,5 @@ def test_indic_vowel_signs_stand_before_their_consonant():
 def test_what_only_a_shaping_engine_draws_right_is_counted_where_there_is_none(
     text, count
 ):
-    assert Fonts(shaping=False).unshaped(text) == count
-    assert Fonts(shaping=True).unshaped(text) == 0
+    assert BASIC.unshaped(text) == count
+    assert FONTS.unshaped(text) == 0
