@@ -120,7 +120,7 @@ class Running:
     def stop(self):
         """Its exit status after SIGTERM."""
         self.process.terminate()
-        return self.process.wait(30)
+        return self.process.wait(60)
 
 
 @contextlib.contextmanager

@@ -163,7 +163,7 @@ def at_once(*deeds):
     start = threading.Barrier(len(deeds))
 
     def run(deed):
-        start.wait(10)
+        start.wait(60)
         try:
             return deed()
         except Exception as error:

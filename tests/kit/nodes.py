@@ -59,7 +59,7 @@ def held_at_commit(node, deed):
             def held(*given):
                 result = work(*given)
                 made.set()
-                release.wait(20)
+                release.wait(60)
                 return result
 
             return method(held, *rest, **options)
@@ -72,12 +72,12 @@ def held_at_commit(node, deed):
                 node.database, name, holding(getattr(node.database, name))
             )
         done = begun(deed)
-        assert made.wait(20)
+        assert made.wait(60)
     try:
         yield
     finally:
         release.set()
-    done.result(20)
+    done.result(60)
 
 
 def waits_for_a_lock(node):

@@ -149,14 +149,14 @@ def writer_held(database):
     """Keep the writer busy, so that what is written meanwhile comes to stand in one group."""
     entered, release = threading.Event(), threading.Event()
     held = begun(
-        lambda: database.write(lambda _: (entered.set(), release.wait(10)))
+        lambda: database.write(lambda _: (entered.set(), release.wait(60)))
     )
-    assert entered.wait(10)
+    assert entered.wait(60)
     try:
         yield
     finally:
         release.set()
-    held.result(10)
+    held.result(60)
 
 
 def begun(deed):

@@ -22,7 +22,7 @@ class Stderr(io.StringIO):
 
     def write(self, text):
         self.asked.set()
-        assert self.let_go.wait(10)
+        assert self.let_go.wait(60)
         self.writes.append(text)
         return len(text)
 
@@ -43,14 +43,14 @@ def log(handler, text, **values):
 def test_who_logs_does_not_wait_and_lines_beyond_the_limit_are_counted(stderr):
     handler = BatchHandler(stderr, most_lines=4)
     log(handler, "first")
-    assert stderr.asked.wait(10)
+    assert stderr.asked.wait(60)
     handler.put(["a", "b", "c"])
     for text in ("kept", "dropped", "dropped"):
         log(handler, text)
     handler.put(["dropped"] * 3)
     assert not handler.finish(0)
     stderr.let_go.set()
-    assert handler.finish(10)
+    assert handler.finish(60)
     *lines, last = stderr.lines
     assert lines == ["first", "a", "b", "c", "kept"]
     assert last.endswith(" WARNING 5 lines were dropped: stderr is too slow")
@@ -79,7 +79,7 @@ def test_a_stderr_that_is_gone_ends_nothing():
     gone.close()
     handler = BatchHandler(gone)
     log(handler, "lost")
-    assert handler.finish(10)
+    assert handler.finish(60)
     handler.close()
 
 
@@ -96,7 +96,7 @@ def test_a_record_that_can_not_be_shown_is_written_as_it_is(
         raise ValueError("a reason")
     except ValueError:
         log(handler, "a request failed", exc_info=sys.exc_info())
-    assert handler.finish(10)
+    assert handler.finish(60)
     unformatted, untraced = stderr.lines
     assert unformatted.startswith("INFO %d ('no number',)")
     assert re.search(r"a request failed.*ValueError\('a reason'\)", untraced)

@@ -4,12 +4,17 @@ import contextlib
 
 import pytest
 
-from tests.server.sockets import Client, Site, starting
+from tests.server.sockets import Client, Clock, Site, starting
 
 
 @pytest.fixture
 def site():
     return Site()
+
+
+@pytest.fixture
+def clock():
+    return Clock(0)
 
 
 @pytest.fixture

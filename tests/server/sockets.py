@@ -13,6 +13,7 @@ from cardbeat.web.loop import Loop
 from cardbeat.web.message import Response
 from cardbeat.web.router import Awaited, Route, Router
 from cardbeat.web.server import HttpServer, listen
+from tests.kit.support import FakeClock, wait_until
 from tests.server.malformed import get
 
 PATIENCE_SECONDS = 60
@@ -132,6 +133,14 @@ class Site:
         )
         threading.Thread(target=future.set_result, args=(b"later",)).start()
         return Awaited(future, respond)
+
+
+class Clock(FakeClock):
+    def pass_in(self, server, seconds):
+        """Let time pass, and return once the server has begun to act on it."""
+        self.advance(seconds)
+        server.loop.wake()
+        wait_until(lambda: server.loop.now >= self.now)
 
 
 def ask(path, *headers):

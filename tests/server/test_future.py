@@ -30,14 +30,14 @@ def test_threads_wait_for_a_result_that_another_one_sets():
     found = []
 
     def wait():
-        begin.wait(10)
+        begin.wait(60)
         found.append(future.wait())
 
     threads = [threading.Thread(target=wait) for _ in range(8)]
     for thread in threads:
         thread.start()
-    begin.wait(10)
+    begin.wait(60)
     future.set_result("done")
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert found == ["done"] * 8

@@ -137,7 +137,7 @@ def test_past_the_budget_the_oldest_unfinished_bodies_give_way(
 def test_past_the_budget_answers_that_are_not_taken_give_way(serve, connect):
     server = serve(HOLDING)
     slow = connect(server, ask("/big"), receive_bytes=4096)
-    wait_until(lambda: len(server.connections) == 0)
+    wait_until(lambda: server.connections_shed)
     with contextlib.suppress(ConnectionResetError):
         assert len(slow.rest()) < len(BIG)
 

@@ -4,7 +4,6 @@ import contextlib
 import json
 import re
 import socket
-import threading
 from http.server import ThreadingHTTPServer
 from ipaddress import ip_network
 
@@ -16,15 +15,9 @@ from cardbeat.web.message import access_lines
 from cardbeat.web.server import listen
 from tests.kit.support import wait_until
 from tests.server.malformed import CODED, chunked, get, post
-from tests.server.sockets import BIG, Client, ask
+from tests.server.sockets import BIG, Client, ask, wait_until_all_is_read
 
-BRIEF = HttpLimits(
-    header_seconds=0.4,
-    body_seconds=0.4,
-    idle_seconds=0.4,
-    write_seconds=0.6,
-    linger_seconds=0.4,
-)
+LIMITS = HttpLimits()
 BODY = b"x" * 1000
 
 
@@ -208,61 +201,77 @@ TRICKLES = [(b"GET / HTTP/1.1\r\n", b"A: b\r\n"), (to(b"/register"), b"x")]
 @pytest.mark.parametrize(
     ("begin", "drop"), [*TRICKLES, (chunked(b""), b"1\r\nx\r\n")]
 )
-def test_a_trickled_request_is_ended_by_its_deadline(talk, begin, drop):
-    client = talk(begin, BRIEF)
-    client.socket.settimeout(0.05)
-    for _ in range(200):
-        with contextlib.suppress(OSError):
-            client.send(drop)
-        with contextlib.suppress(TimeoutError):
-            assert client.status() == 408
-            return
-    pytest.fail("the server waits on")
+def test_a_trickled_request_is_ended_by_its_deadline(talk, clock, begin, drop):
+    client = talk(begin, elapsed=clock)
+    server = client.server
+    for _ in range(10):
+        client.send(drop)
+        wait_until_all_is_read(server)
+        clock.pass_in(server, LIMITS.header_seconds / 10)
+    assert client.status() == 408
 
 
 @pytest.mark.parametrize("data", [b"", get()])
-def test_an_idle_connection_is_closed_in_silence(talk, data):
-    client = talk(data, BRIEF)
+def test_an_idle_connection_is_closed_in_silence(talk, clock, data):
+    client = talk(data, elapsed=clock)
+    wait_until(lambda: client.server.connections)
     if data:
         assert client.status() == 200
+    clock.pass_in(client.server, LIMITS.header_seconds)
     assert client.rest() == b""
 
 
-def test_an_idle_connection_of_a_trusted_proxy_lives_longer(serve, connect):
-    server = serve(BRIEF, trusted_proxies=[ip_network("127.0.0.2")])
+def test_an_idle_connection_of_a_trusted_proxy_lives_longer(
+    serve, connect, clock
+):
+    proxies = [ip_network("127.0.0.2")]
+    server = serve(elapsed=clock, trusted_proxies=proxies)
     proxy = connect(server, get(), address="127.0.0.2")
     other = connect(server, get())
     assert proxy.status() == other.status() == 200
+    clock.pass_in(server, LIMITS.idle_seconds)
     assert other.rest() == b""
     proxy.send(get())
     assert proxy.status() == 200
 
 
 def test_a_client_that_keeps_its_side_open_after_the_last_answer_is_closed(
-    serve, connect
+    serve, connect, clock
 ):
-    server = serve(BRIEF)
+    server = serve(elapsed=clock)
     head = get(b"Connection: close", line=b"GET /checks/7 HTTP/1.1")
     client = connect(server, head + get())
     assert client.status() == 200
+    clock.pass_in(server, LIMITS.linger_seconds)
     wait_until(lambda: len(server.connections) == 0)
 
 
-def test_a_client_that_does_not_read_is_cut_off(serve, connect):
-    server = serve(BRIEF)
+def test_a_client_that_does_not_read_is_cut_off(serve, connect, clock):
+    server = serve(elapsed=clock)
     client = connect(server, ask("/big"))
     other = connect(server, get())
     assert other.status() == 200
-    wait_until(lambda: len(server.connections) == 0)
+    client.receive(1)
+
+    def is_cut_off():
+        # It may still receive what the system holds: that is progress.
+        clock.pass_in(server, LIMITS.write_seconds)
+        return len(server.connections) == 0
+
+    wait_until(is_cut_off)
     with contextlib.suppress(ConnectionResetError):
         assert len(client.rest()) < len(BIG)
 
 
-def test_a_client_that_reads_slowly_gets_its_answer_whole(serve, connect):
-    client = connect(serve(BRIEF), ask("/big") + get(), receive_bytes=65536)
+def test_a_client_that_reads_slowly_gets_its_answer_whole(
+    serve, connect, clock
+):
+    server = serve(elapsed=clock)
+    client = connect(server, ask("/big") + get(), receive_bytes=65536)
+    # The system holds less than three of the eight parts.
     for part in range(1, 9):
         client.receive(part * len(BIG) // 8)
-        threading.Event().wait(0.15)
+        clock.pass_in(server, LIMITS.write_seconds / 4)
     assert client.body() == BIG
     assert client.status() == 200
 

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from cardbeat.config import HttpLimits
-from tests.kit.support import FakeClock, wait_until
+from tests.kit.support import wait_until
 from tests.server.malformed import get, post
 from tests.server.sockets import (
     BIG,
@@ -21,19 +21,6 @@ STOP_SECONDS = LIMITS.stop_seconds
 ASK_SECONDS = LIMITS.unasked_seconds
 MANY = 200
 """Clients: more than the server accepts at once."""
-
-
-class Clock(FakeClock):
-    def pass_in(self, server, seconds):
-        """Let time pass, and return once the server has begun to act on it."""
-        self.advance(seconds)
-        server.loop.wake()
-        wait_until(lambda: server.loop.now >= self.now)
-
-
-@pytest.fixture
-def clock():
-    return Clock(0)
 
 
 @pytest.fixture

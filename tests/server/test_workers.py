@@ -10,7 +10,7 @@ def test_a_job_that_fails_is_logged_and_its_thread_goes_on(caplog):
         workers.submit("a", lambda: 1 / 0)
     done = threading.Event()
     workers.submit("a", done.set)
-    assert done.wait(10)
+    assert done.wait(60)
     wait_until(lambda: caplog.text.count("ZeroDivisionError") >= 8)
     workers.stop()
 

@@ -266,7 +266,7 @@ class Held(Cards):
 
     def draw_held(self, card):
         self.order.append(card.title)
-        assert self.go.wait(10)
+        assert self.go.wait(60)
         if card.title == "broken":
             raise RuntimeError("broken")
         return Drawing(PNG, 0)

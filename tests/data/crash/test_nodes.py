@@ -98,7 +98,7 @@ def test_alerts_go_on_after_the_node_that_monitors_was_killed(nodes, receiver):
     check = new_check(second, key, period_seconds=7, webhook_url=receiver.url)
     steady = new_check(second, key, webhook_url=receiver.url)
     assert not has_swept(second)
-    assert metric(second, "cardbeat_sweep_age_seconds") < 5
+    assert metric(second, "cardbeat_sweep_age_seconds") < 20
     first.process.kill()
     killed_at = time.monotonic()
     wait_until(lambda: received(receiver, "check.overdue"))

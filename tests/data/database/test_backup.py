@@ -188,7 +188,7 @@ def test_a_backup_is_of_one_moment_while_it_is_served(tmp_path):
                 back_up(tmp_path / "data", tmp_path / f"{number}.db")
         finally:
             stopping.set()
-            writing.result(10)
+            writing.result(60)
     found = [
         dict(rows(tmp_path / f"{number}.db")["monitor"]) for number in range(5)
     ]

@@ -3,7 +3,6 @@
 import contextlib
 import sqlite3
 import threading
-import time
 
 import psycopg
 import pytest
@@ -11,9 +10,10 @@ import pytest
 from cardbeat.database.database import MOST_PINGS, READERS
 from cardbeat.database.sqlite.file import FILE_NAME
 from cardbeat.errors import MaybeDone, Refusal, Unavailable
+from cardbeat.jobs import Future
 from tests.kit.heart import at_once
 from tests.kit.postgresql import BOTH_ENGINES, SQLITE
-from tests.kit.support import begun, count_up, counted, writer_held
+from tests.kit.support import begun, count_up, counted, wait_until, writer_held
 from tests.kit.systems import IN_USE
 
 pytestmark = BOTH_ENGINES
@@ -60,7 +60,7 @@ def test_a_write_that_fails_undoes_only_itself_within_a_group(database):
             begun(lambda work=work: outcome(lambda: database.write(work)))
             for work in (count_up, fail, count_up)
         ]
-    assert [each.result(10) for each in written] == [None, "conflict", None]
+    assert [each.result(60) for each in written] == [None, "conflict", None]
     assert counted(database) == 2
 
 
@@ -104,9 +104,14 @@ def test_clients_take_turns_in_groups_of_bounded_size(database):
 
 
 def test_a_single_write_waits_for_one_group_of_pings_and_pings_for_few_writes(
-    database,
+    database, monkeypatch
 ):
     order = []
+    waits = []
+    wait = Future.wait
+    monkeypatch.setattr(
+        Future, "wait", lambda it: waits.append(it) or wait(it)
+    )
 
     def note(_, items):
         order.append("pings")
@@ -121,10 +126,10 @@ def test_a_single_write_waits_for_one_group_of_pings_and_pings_for_few_writes(
             begun(lambda: database.write(lambda _: order.append("other")))
             for _ in range(3)
         ]
-        # Until they wait.
-        time.sleep(0.3)
+        # The first keeps the writer busy.
+        wait_until(lambda: len(waits) == 4)
     for written in others:
-        written.result(10)
+        written.result(60)
     for ping in pings:
         ping.wait()
     assert order == ["pings", *["other"] * 3, *["pings"] * 3]
@@ -199,8 +204,8 @@ def test_a_closed_database_refuses_writes_after_finishing_those_that_wait(
         assert not database.close(0.01)
         assert counted(database) is None
         closed = begun(database.close)
-    assert closed.result(10)
-    assert (outcome(lambda: written.result(10)), ping.wait()) in (
+    assert closed.result(60)
+    assert (outcome(lambda: written.result(60)), ping.wait()) in (
         (None, 10),
         ("stopping", 10),
     )
@@ -241,7 +246,7 @@ def test_readers_cannot_write_and_only_so_many_read_at_once(database):
         reader.start()
         reader.join(0.1)
         assert reader.is_alive()
-    reader.join(10)
+    reader.join(60)
     assert not reader.is_alive()
 
 

@@ -159,15 +159,15 @@ def kept_locked(other, name):
     def keep(transaction):
         transaction.execute(sql, (name,))
         held.set()
-        release.wait(20)
+        release.wait(60)
 
     kept = begun(lambda: other.write(keep))
-    assert held.wait(20)
+    assert held.wait(60)
     try:
         yield
     finally:
         release.set()
-        kept.result(20)
+        kept.result(60)
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(
         postgresql.execute(
             f"SELECT {end}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
         )
-        assert isinstance(written.result(20), MaybeDone)
+        assert isinstance(written.result(60), MaybeDone)
     assert len(made) == 1
     without_standby()
     database.write(count_up)
@@ -301,7 +301,7 @@ def test_nodes_that_start_at_once_make_the_schema_once(
     start = threading.Barrier(10)
 
     def open_(_):
-        start.wait(20)
+        start.wait(60)
         return open_database(tmp_path, url)
 
     with ThreadPoolExecutor(10) as pool:
@@ -521,13 +521,13 @@ def test_a_sweep_that_confirmed_the_lease_keeps_it_until_its_commit(nodes):
     confirmed, release = threading.Event(), threading.Event()
     sweep = begun(
         lambda: database.write(
-            lambda it: (first.confirm(it), confirmed.set(), release.wait(20))
+            lambda it: (first.confirm(it), confirmed.set(), release.wait(60))
         )
     )
-    assert confirmed.wait(20)
+    assert confirmed.wait(60)
     taken = begun(second.take)
     time.sleep(0.3)
     assert not taken.done()
     release.set()
-    sweep.result(20)
-    assert taken.result(20)
+    sweep.result(60)
+    assert taken.result(60)

@@ -247,7 +247,7 @@ def test_readers_who_always_overlap_do_not_let_the_wal_grow(small_wal):
     finally:
         stopping.set()
     for reader in reading:
-        reader.result(10)
+        reader.result(60)
     assert max(sizes) < 25_000_000
 
 

@@ -330,7 +330,7 @@ def stopped(number):
     with subprocess.Popen(command, env=environment, **options) as process:
         wait_until(lambda: len([*Path().glob("out/*.png")]) > 8)
         process.send_signal(number)
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=60)
     wait_until(lambda: group_is_gone(process.pid))
     return process.returncode, told
 

@@ -90,7 +90,7 @@ def test_pings_that_wait_go_before_a_deletion_that_waits_too(heart):
         deleted = begun(lambda: heart.checks.delete(heart.key.id, check.id))
         ping = heart.pings.ping(check.id)
     assert ping.wait().status == "on_time"
-    deleted.result(10)
+    deleted.result(60)
     assert heart.ping(check) is None
 
 

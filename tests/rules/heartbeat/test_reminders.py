@@ -24,7 +24,7 @@ OVERDUE, REMINDER, RECOVERED = (
 def mail(database, clock):
     mail = Mail(database, clock)
     yield mail
-    mail.delivery.stop(10)
+    mail.delivery.stop(60)
 
 
 @pytest.fixture

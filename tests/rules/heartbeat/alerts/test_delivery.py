@@ -50,7 +50,7 @@ def limited(request, database, clock):
 def let_go(mail):
     mail.held.clear()
     mail.hung.clear()
-    mail.delivery.stop(10)
+    mail.delivery.stop(60)
 
 
 @pytest.fixture
@@ -317,7 +317,7 @@ def test_a_deleted_check_and_a_revoked_key_get_no_more_posts(mail, check):
 @contextlib.contextmanager
 def paused(mail, **options):
     """What is done here waits for a new process, whose posts are held."""
-    assert mail.delivery.stop(10)
+    assert mail.delivery.stop(60)
     yield
     mail.held.set()
     mail.most_running = 0
@@ -422,7 +422,7 @@ def test_the_look_for_keys_with_due_alerts_takes_no_longer_with_more_alerts(
 ):
     """Else 100 keys with 100 alerts each keep the delivery from all posts."""
     work = []
-    mail.delivery.stop(10)
+    mail.delivery.stop(60)
     for each in (1, 30):
         for number in range(20):
             for check in key_with(mail, f"{number}.example", each=each):
@@ -515,7 +515,7 @@ def test_silent_receivers_that_are_more_than_the_senders_wait_for_the_others_of_
 
 
 def test_after_a_restart_what_waits_goes_on(mail, refused):
-    assert mail.delivery.stop(10)
+    assert mail.delivery.stop(60)
     mail.delivery = mail.another()
     mail.pass_time(7)
     mail.delivery.start()
@@ -532,7 +532,7 @@ def test_a_stop_waits_for_the_posts_that_run_and_begins_no_others(mail, check):
     wait_until(lambda: mail.running == 1)
     mail.delivery.begin_stop()
     mail.held.clear()
-    assert mail.delivery.stop(10)
+    assert mail.delivery.stop(60)
     assert mail.states(check) == ["delivered", "pending"]
     assert len(mail.posted) == 1
 
@@ -548,12 +548,12 @@ def test_of_two_processes_one_posts(mail, check, open_again, clock):
         other.delivery.wake()
     wait_until(lambda: mail.states(check) == ["delivered"] * 11)
     assert (len(mail.posted), other.posted) == (11, [])
-    assert mail.delivery.stop(10)
+    assert mail.delivery.stop(60)
     mail.flap(check)
     other.delivery.wake()
     wait_until(lambda: mail.states(check) == ["delivered"] * 13)
     assert len(other.posted) == 2
-    assert other.delivery.stop(10)
+    assert other.delivery.stop(60)
 
 
 def test_a_result_that_can_not_be_stored_is_stored_later_and_nothing_is_posted_twice(

@@ -91,7 +91,7 @@ def test_an_alert_that_is_stored_behind_one_that_ends_has_its_time(
         failed = pool.submit(failing.fail, check)
         wait_until(lambda: failed.done() or waits_for_a_lock(nodes[2]))
         assert failed.done() == (not is_locked)
-    assert failed.result(20)
+    assert failed.result(60)
     assert bool(untimed(nodes[2])) == (not is_locked)
 
 
@@ -106,7 +106,7 @@ def test_a_result_that_meets_a_new_alert_waits_for_it(nodes, check):
         stored = pool.submit(storing.alerts.store, results, now)
         wait_until(lambda: stored.done() or waits_for_a_lock(nodes[2]))
         assert not stored.done()
-    assert len(stored.result(20)) == 1
+    assert len(stored.result(60)) == 1
     assert untimed(nodes[2]) == []
 
 
