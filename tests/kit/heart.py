@@ -14,6 +14,7 @@ from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.pings import Pings
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.keys.store import Keys
+from tests.kit.lists import each
 from tests.kit.support import FakeClock
 
 HOOK = "https://hooks.example/x"
@@ -155,7 +156,7 @@ class Heart:
                 "SELECT type FROM alerts WHERE check_id = ? ORDER BY seq",
                 (check.id,),
             )
-            return [row["type"] for row in rows]
+            return each(rows, "type")
 
 
 def at_once(*deeds):

@@ -9,6 +9,7 @@ from cardbeat.heartbeat.alerts.limits import Postponed
 from cardbeat.heartbeat.alerts.message import TEST, Outcome
 from cardbeat.heartbeat.alerts.recording import record
 from tests.kit.heart import Heart, new_delivery
+from tests.kit.lists import each
 from tests.kit.support import FakeClock, wait_until
 
 DELIVERED = Outcome(204)
@@ -108,9 +109,7 @@ class Mail:
 
     def states(self, check):
         """Oldest first."""
-        return [
-            alert["state"] for alert in reversed(self.outbox.newest(check.id))
-        ]
+        return each(reversed(self.outbox.newest(check.id)), "state")
 
     def in_text(self, seconds):
         return utc_text(self.clock() + seconds)
@@ -130,4 +129,4 @@ class Mail:
 
     @property
     def types(self):
-        return [body["type"] for body in self.told]
+        return each(self.told, "type")

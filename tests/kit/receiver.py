@@ -10,6 +10,8 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.kit.lists import each
+
 PEM = Path(__file__).with_name("receiver.pem")
 """Key and certificate of `receiver.test`, signed by itself."""
 
@@ -85,7 +87,7 @@ class Receiver:
 
     @property
     def ids(self):
-        return [received.id for received in self.received]
+        return each(self.received, "id")
 
 
 class Unlimited:

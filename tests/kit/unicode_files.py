@@ -117,4 +117,4 @@ def _levels(text):
 
 
 def _numbers(text):
-    return [int(number) for number in text.split()]
+    return [*map(int, text.split())]

@@ -26,6 +26,7 @@ from cardbeat.heartbeat.routes import (
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 from cardbeat.text import first_seen
 from tests.kit.documentation import DOCS
+from tests.kit.lists import each
 from tests.rules.test_text import ALL
 
 PACKAGE = Path(cardbeat.__file__).parent
@@ -202,7 +203,7 @@ def test_sentences_have_the_numbers_and_names_of_the_code():
         f"the first {checks.SHORT_ID_CHARACTERS} characters",
         f"At most {WAITING_TESTS} test alerts of a check may wait",
         f"a key may send {TESTS_AN_HOUR} in an hour",
-        ", ".join(one["name"] for one in RECEIVERS),
+        ", ".join(each(RECEIVERS, "name")),
     ):
         assert said in TEXT
 

@@ -111,7 +111,7 @@ REFUSED = {
         get(host=b""),
         post(CODED, body=b"0\r\n\r\n", version=b"1.0"),
         *[get(line=line) for line in lines(LINES)],
-        *[get(header) for header in lines(HEADERS)],
+        *[*map(get, lines(HEADERS))],
         *[get(host=host + b"\r\n") for host in lines(HOSTS)],
         *[post(header, body=b"0\r\n\r\n") for header in lines(LENGTHS)],
         *[chunked(size + b"\r\nabcde\r\n0\r\n\r\n") for size in lines(SIZES)],

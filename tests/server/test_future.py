@@ -3,6 +3,7 @@ import threading
 import pytest
 
 from cardbeat.jobs import Future
+from tests.kit.lists import times
 
 
 def test_a_callback_comes_once_whether_it_was_added_before_or_after():
@@ -33,7 +34,7 @@ def test_threads_wait_for_a_result_that_another_one_sets():
         begin.wait(60)
         found.append(future.wait())
 
-    threads = [threading.Thread(target=wait) for _ in range(8)]
+    threads = times(8, threading.Thread, target=wait)
     for thread in threads:
         thread.start()
     begin.wait(60)

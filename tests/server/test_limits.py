@@ -10,6 +10,7 @@ from math import inf
 import pytest
 
 from cardbeat.config import HttpLimits
+from tests.kit.lists import times
 from tests.kit.support import wait_until
 from tests.kit.systems import LIMITS
 from tests.server.malformed import get, post
@@ -45,8 +46,8 @@ def test_at_the_limit_the_connection_that_has_waited_longest_gives_way(
     assert site.is_entered()
     half_sent = connect(server, b"GET / HT")
     wait_until_all_is_read(server)
-    first, second, *others = [connect(server, get()) for _ in range(6)]
-    assert {client.status() for client in (first, second, *others)} == {200}
+    first, second, *others = times(6, connect, server, get())
+    assert {*map(Client.status, (first, second, *others))} == {200}
     for client in (first, *others):
         client.send(get())
         assert client.status() == 200
@@ -81,7 +82,7 @@ def test_a_network_has_a_quarter_of_all_connections_but_a_trusted_proxy_all(
 ):
     for proxies, most in (([], 2), ([ip_network("127.0.0.1")], 8)):
         server = serve(PATIENT, max_connections=8, trusted_proxies=proxies)
-        *_, newest = [connect(server, get()) for _ in range(8)]
+        *_, newest = times(8, connect, server, get())
         other = connect(server, get(), address="127.0.0.2")
         assert [other.status(), newest.status()] == [200, 200]
         assert len(server.connections) <= most + 1
@@ -93,13 +94,13 @@ def test_a_network_whose_connections_are_all_at_work_gets_no_more(
     serve, site, connect
 ):
     server = serve(max_connections=8)
-    held = [connect(server, hold()) for _ in range(2)]
+    held = times(2, connect, server, hold())
     for _ in held:
         assert site.is_entered()
     assert connect(server, get()).is_closed()
     assert connect(server, get(), address="127.0.0.2").answer()[0] == 200
     site.let_go.set()
-    assert [client.status() for client in held] == [200, 200]
+    assert [*map(Client.status, held)] == [200, 200]
 
 
 def nothing_is_held(server):
@@ -148,7 +149,7 @@ def test_requests_that_wait_for_a_thread_give_way_too_and_are_not_done(
     server = serve(HOLDING, threads=1)
     first = connect(server, hold(60_000))
     assert site.is_entered()
-    others = [connect(server, hold(60_000)) for _ in range(6)]
+    others = times(6, connect, server, hold(60_000))
     wait_until(lambda: server.connections_shed >= 3)
     site.let_go.set()
     answered = 0

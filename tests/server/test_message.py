@@ -3,6 +3,7 @@
 import pytest
 
 from cardbeat.web.message import Request, Response, header_lines
+from tests.kit.lists import numbered
 
 
 def request(body=b"", **headers):
@@ -13,7 +14,7 @@ def request(body=b"", **headers):
 
 
 def test_of_a_list_of_thousands_of_tags_the_first_are_read():
-    tags = [f'"{number}"' for number in range(9_000)]
+    tags = numbered('"{}"', 9_000)
     asked = request(if_none_match=", ".join(tags))
     found = [
         asked.names_tag("if-none-match", tag)

@@ -10,6 +10,7 @@ import cardbeat
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.web.reader import HEADERS, Reader, split_target
+from tests.kit.lists import each
 from tests.server.malformed import CODED, HOST, MALFORMED, chunked, get, post
 
 LIMITS = HttpLimits()
@@ -119,7 +120,7 @@ def test_requests_are_cut_apart_however_they_arrive():
     stream += b"".join(map(chunked, CHUNKED)) + get()
     for size in (1, 2, 7, 50, len(stream)):
         requests, status = read_all(cut(stream, size))
-        bodies = [request.body for request in requests]
+        bodies = each(requests, "body")
         assert (bodies, status) == (
             [b"", b"{}", b"", b"", *CHUNKED.values(), b""],
             None,
@@ -160,10 +161,14 @@ def test_an_ignored_body_may_have_any_size_and_is_dropped_as_it_comes(
         stream = Stream()
         for piece in cut(data, pieces):
             stream.add(piece)
-        assert [request.body for request in stream.requests] == [
-            b"",
-            b"{}",
-        ] * 2
+        assert (
+            each(stream.requests, "body")
+            == [
+                b"",
+                b"{}",
+            ]
+            * 2
+        )
         assert stream.most_held < 400
         assert not stream.reader.has_part
 

@@ -13,6 +13,7 @@ from cardbeat.config import HttpLimits
 from cardbeat.errors import StartupError
 from cardbeat.web.message import access_lines
 from cardbeat.web.server import listen
+from tests.kit.lists import times
 from tests.kit.support import wait_until
 from tests.server.malformed import CODED, chunked, get, post
 from tests.server.sockets import BIG, Client, ask, wait_until_all_is_read
@@ -72,7 +73,7 @@ def test_a_body_that_is_ignored_may_be_large_and_a_request_follows_it(
 ):
     client = talk(post(header, path=b"/beat/7"))
     client.send(body + get())
-    assert [client.status() for _ in range(2)] == [200, 200]
+    assert times(2, client.status) == [200, 200]
 
 
 def test_pipelined_requests_are_answered_in_order_once_each(talk):
@@ -153,7 +154,7 @@ def test_a_refused_body_that_has_come_in_part_or_whole_is_left_out(
     talk, head, body
 ):
     client = talk(head + body + get() + head + body[:7])
-    refused, good, again = [client.status() for _ in range(3)]
+    refused, good, again = times(3, client.status)
     assert (refused >= 400, good, again) == (True, 200, refused)
     client.send(body[7:] + get())
     assert client.status() == 200
@@ -281,27 +282,27 @@ def test_a_client_that_reads_slowly_gets_its_answer_whole(
 
 def test_quick_routes_answer_while_every_thread_is_held(serve, site, connect):
     server = serve(threads=1)
-    held = [connect(server, ask("/held")) for _ in range(5)]
+    held = times(5, connect, server, ask("/held"))
     assert site.is_entered()
     assert connect(server, get()).status() == 200
     site.let_go.set()
-    assert [client.body() for client in held] == [b"held"] * 5
+    assert [*map(Client.body, held)] == [b"held"] * 5
 
 
 def test_one_client_leaves_threads_to_others(serve, site, connect):
     server = serve()
-    held = [connect(server, ask("/held")) for _ in range(8)]
+    held = times(8, connect, server, ask("/held"))
     assert site.is_entered()
     assert (
         connect(server, ask("/checks/7"), address="127.0.0.2").status() == 200
     )
     site.let_go.set()
-    assert [client.body() for client in held] == [b"held"] * 8
+    assert [*map(Client.body, held)] == [b"held"] * 8
 
 
 def test_the_answer_of_a_future_needs_no_thread(talk):
     client = talk(ask("/future") * 3, threads=0)
-    assert [client.body() for _ in range(3)] == [b"later"] * 3
+    assert times(3, client.body) == [b"later"] * 3
 
 
 def test_what_follows_a_request_at_work_waits_for_its_answer(talk, site):
@@ -311,7 +312,7 @@ def test_what_follows_a_request_at_work_waits_for_its_answer(talk, site):
     client.socket.shutdown(socket.SHUT_WR)
     site.let_go.set()
     assert client.body() == b"held"
-    assert [client.status() for _ in range(3)] == [200] * 3
+    assert times(3, client.status) == [200] * 3
     assert client.rest() == b""
 
 

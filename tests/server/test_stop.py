@@ -6,11 +6,13 @@ import socket
 import pytest
 
 from cardbeat.config import HttpLimits
+from tests.kit.lists import times
 from tests.kit.support import wait_until
 from tests.server.malformed import get, post
 from tests.server.sockets import (
     BIG,
     PATIENCE_SECONDS,
+    Client,
     ask,
     starting,
     wait_until_all_is_read,
@@ -103,7 +105,7 @@ def test_clients_that_were_not_accepted_before_a_stop_are_answered(
 ):
     server, holder = hold
     silent = connect(server)
-    asking = [connect(server, get()) for _ in range(MANY)]
+    asking = times(MANY, connect, server, get())
     assert len(server.connections) == 1
     server.shutdown()
     site.let_go.set()
@@ -128,10 +130,10 @@ def test_a_client_that_leaves_the_queue_keeps_no_other_from_being_accepted(
         return accept(listener)
 
     monkeypatch.setattr(socket.socket, "accept", accept_in_the_end)
-    clients = [connect(server, get()) for _ in range(64)]
+    clients = times(64, connect, server, get())
     server.shutdown()
     site.let_go.set()
-    assert [client.status() for client in (holder, *clients)] == [200] * 65
+    assert [*map(Client.status, (holder, *clients))] == [200] * 65
     assert troubles == []
 
 
@@ -139,15 +141,15 @@ def test_what_kept_connections_have_sent_before_a_stop_is_answered(
     start, site, connect
 ):
     server = start()
-    clients = [connect(server, get()) for _ in range(50)]
-    assert {client.status() for client in clients} == {200}
+    clients = times(50, connect, server, get())
+    assert {*map(Client.status, clients)} == {200}
     holder = connect(server, ask("/held-in-loop"))
     assert site.is_entered()
     for client in clients:
         client.send(get())
     server.shutdown()
     site.let_go.set()
-    assert [client.status() for client in (holder, *clients)] == [200] * 51
+    assert [*map(Client.status, (holder, *clients))] == [200] * 51
 
 
 @pytest.mark.parametrize("path", ["/held", "/big"])

@@ -10,7 +10,7 @@ import pytest
 
 from cardbeat import cli
 from tests.kit.support import GOOD_CHECK, App, FakeClock, service_of
-from tests.service.customer import PERIOD_SECONDS, Customer, delivering
+from tests.service.customer import PERIOD_SECONDS, Customer, One, delivering
 
 
 @pytest.fixture
@@ -35,32 +35,6 @@ def key(app):
 @pytest.fixture
 def check(app, key):
     return create(app, key)
-
-
-class One:
-    """A check of a key, and what is asked about it."""
-
-    def __init__(self, app, key, check):
-        self.app, self.key, self.check = app, key, check
-        self.path = f"/checks/{check['id']}"
-
-    def __call__(self, method, path="", body=None, **options):
-        return self.app(
-            method, self.path + path, body, key=self.key, **options
-        )
-
-    def read(self):
-        return self.app.json("GET", self.path, key=self.key)["check"]
-
-    def types(self):
-        """Of its alerts, oldest first."""
-        alerts = self.app.json("GET", f"{self.path}/alerts", key=self.key)[
-            "alerts"
-        ]
-        return [alert["type"] for alert in reversed(alerts)]
-
-    def ping(self, signal="", method="GET"):
-        return self.app(method, f"/ping/{self.check['id']}{signal}")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 
 from cardbeat.config import Tier
 from cardbeat.heartbeat.checks import Checks
+from tests.kit.lists import each
 from tests.kit.postgresql import BOTH_ENGINES, SQLITE
 from tests.kit.support import GOOD_CHECK
 from tests.service.conftest import create, pages
@@ -170,11 +171,10 @@ def test_a_deleted_check_is_gone_with_its_alerts(app, one):
 
 def test_pages_go_from_the_oldest_to_the_newest(app, key):
     ids = [create(app, key)["id"] for _ in range(5)]
-    found = [
-        page["checks"]
-        for page in pages(app, key, "/checks?limit=2&unknown=1&unknown=2")
-    ]
-    assert [[check["id"] for check in page] for page in found] == [
+    found = each(
+        pages(app, key, "/checks?limit=2&unknown=1&unknown=2"), "checks"
+    )
+    assert [each(page, "id") for page in found] == [
         ids[:2],
         ids[2:4],
         ids[4:],
@@ -261,7 +261,7 @@ def test_all_wrong_fields_of_a_body_are_named_at_once_and_change_nothing(
             400,
             "invalid_field",
         )
-        assert [one["field"] for one in told["fields"]] == list(wrong)
+        assert each(told["fields"], "field") == list(wrong)
     assert app.json("GET", "/checks", key=key)["checks"] == [check]
 
 

@@ -9,6 +9,7 @@ from cardbeat.errors import Refusal
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.tidy import Tidy
 from tests.kit.heart import Heart, at_once
+from tests.kit.lists import each, times
 from tests.kit.postgresql import BOTH_ENGINES
 
 pytestmark = BOTH_ENGINES
@@ -35,7 +36,7 @@ def statuses(results):
     """Those of the refusals among some results; there must be no other error."""
     refusals = [result for result in results if isinstance(result, Exception)]
     assert all(isinstance(refusal, Refusal) for refusal in refusals)
-    return {refusal.status for refusal in refusals}
+    return set(each(refusals, "status"))
 
 
 def test_of_changes_of_one_version_exactly_one_succeeds_each_time(heart):
@@ -90,7 +91,7 @@ def act(own, checks, chance):
 def test_at_any_deeds_at_once_the_alerts_of_a_check_alternate(
     heart, other_process
 ):
-    checks = [heart.create(period_seconds=5) for _ in range(10)]
+    checks = times(10, heart.create, period_seconds=5)
     other_process.key = heart.key
     clients = (heart, other_process) * 4
     chances = map(random.Random, range(len(clients)))

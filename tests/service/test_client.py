@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.kit.lists import each, numbered
 from tests.kit.receiver import Receiver, answer
 from tests.kit.support import GOOD_CHECK
 from tests.service.conftest import served
@@ -65,7 +66,7 @@ def applied(checks, key):
 def test_fifty_checks_are_created_once_and_then_nothing_changes(
     applied, checks, listed, file
 ):
-    path = file(*(f'name = "job {n}"' for n in range(50)))
+    path = file(*numbered('name = "job {}"', 50))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     status, done = applied(path)
     before = listed()
@@ -96,16 +97,15 @@ def test_only_what_differs_is_changed_and_no_output_shows_a_url(
         ("changed", "c", "webhook_url changed"),
     ]
     assert applied(path) == (0, changes)
-    assert [check["repeat_seconds"] for check in listed().values()] == [
-        14400
-    ] * 3
+    assert each(listed().values(), "repeat_seconds") == [14400] * 3
     more = (
         ["list"],
         ["list", "--json"],
         ["apply", path, "--prune"],
         ["snooze", "a", "1h"],
     )
-    printed += [checks(*argv) for argv in more]
+    for argv in more:
+        printed.append(checks(*argv))
     assert "SECRET" not in str(printed)
 
 
@@ -152,8 +152,8 @@ def test_a_renamed_check_keeps_its_ping_url(applied, checks, listed, file):
 def test_at_the_limit_of_the_tier_what_goes_makes_room_for_what_comes(
     checks, listed, file
 ):
-    checks("apply", file(*(f'name = "{n}"' for n in range(50))))
-    path = file(*(f'name = "new {n}"' for n in range(101)))
+    checks("apply", file(*numbered('name = "{}"', 50)))
+    path = file(*numbered('name = "new {}"', 101))
     status, out, err = checks("apply", path, "--prune", "--yes")
     assert (
         status,
@@ -196,20 +196,16 @@ def test_a_check_is_pinged_and_snoozed_by_its_name_and_the_list_shows_it(
             0,
             True,
         )
-    headings, *rows = (
-        re.split("  +", line) for line in checks("list")[1].splitlines()
-    )
-    assert (
-        headings[:6]
-        == "NAME STATUS LAST_PING_AT DEADLINE_AT FAILED_AT SNOOZED_UNTIL".split()
-    )
+    headings, first, second = checks("list")[1].splitlines()
+    assert headings.startswith("NAME  STATUS")
+    names = "LAST_PING_AT DEADLINE_AT FAILED_AT SNOOZED_UNTIL".split()
+    assert headings.split()[2:6] == names
     now, later = "2027-01-15 08:00:00", "2027-01-22 08:00:00"
-    shown = [(row[0], row[2], row[5]) for row in rows]
-    assert shown == [("a b", now, "-"), ("b", "-", later)]
-    assert (
-        json.loads(checks("snooze", "b", "off", "--json")[1])["snoozed_until"]
-        is None
-    )
+    for line, *shown in ((first, "a b", now, "-"), (second, "b", "-", later)):
+        row = re.split("  +", line)
+        assert [row[0], row[2], row[5]] == shown
+    ended = json.loads(checks("snooze", "b", "off", "--json")[1])
+    assert ended["snoozed_until"] is None
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from cardbeat.client.api import Api
 from cardbeat.errors import StartupError
+from tests.kit.lists import each
 from tests.kit.receiver import Receiver, repeat, say
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b2J\u202e"
@@ -140,9 +141,7 @@ def test_all_pages_are_listed(checks, serve):
     server = serve(
         page(CHECK, following="chk_1&"), page(CHECK | {"name": "b"})
     )
-    assert [
-        check["name"] for check in json.loads(checks("list", "--json")[1])
-    ] == ["a", "b"]
+    assert each(json.loads(checks("list", "--json")[1]), "name") == ["a", "b"]
     assert server.received[1].head.startswith(
         "GET /checks?limit=1000&after=chk_1%26 "
     )

@@ -3,6 +3,7 @@
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.kit.lists import each
 from tests.kit.receiver import Receiver, answer
 from tests.kit.support import wait_until
 from tests.service.customer import Customer
@@ -35,11 +36,9 @@ def test_outages_are_told_as_described_and_signed_for_any_verifier(
         wait_until(lambda: len(receiver.received) == 1)
         for signal, seconds in (("", 8), ("/1", 9), ("/0", 10)):
             customer.app.clock.advance(seconds)
-            customer.app("POST", f"/ping/{check['id']}{signal}")
-        wait_until(lambda: customer.states(check) == ["delivered"] * 4)
-    assert receiver.ids == [
-        alert["id"] for alert in reversed(customer.alerts(check))
-    ]
+            check.ping(signal, "POST")
+        wait_until(lambda: check.states() == ["delivered"] * 4)
+    assert receiver.ids == each(reversed(check.alerts()), "id")
     for received, wanted in zip(receiver.received, SENT, strict=True):
         alert = customer.verified(received)
         described.validate(alert)
@@ -50,7 +49,10 @@ def test_outages_are_told_as_described_and_signed_for_any_verifier(
             data["late_seconds"],
             data["overdue_seconds"],
         )
-        assert (told, data["check"].keys()) == (wanted, check.keys() - HIDDEN)
+        assert (told, data["check"].keys()) == (
+            wanted,
+            check.check.keys() - HIDDEN,
+        )
 
 
 def test_without_the_flag_a_private_receiver_gets_nothing(app):
@@ -63,9 +65,9 @@ def test_without_the_flag_a_private_receiver_gets_nothing(app):
                 "UPDATE checks SET webhook_url = ?", (receiver.url,)
             )
         )
-        customer.test_alert(check)
-        wait_until(lambda: customer.alerts(check)[0]["attempts"] == 1)
-    shown = customer.alerts(check)[0]
+        check("POST", "/test-alert")
+        wait_until(lambda: check.alerts()[0]["attempts"] == 1)
+    shown = check.alerts()[0]
     assert (shown["state"], shown["last_status"]) == ("pending", None)
     assert "private or reserved" in shown["last_error"]
     assert receiver.connections == 0
@@ -79,8 +81,8 @@ def test_while_the_secret_is_replaced_verifiers_with_either_one_accept(
         new = customer.app.json(
             "POST", "/key/webhook-secret", key=customer.key
         )["webhook_secret"]
-        customer.test_alert(check)
-        wait_until(lambda: customer.states(check) == ["delivered"])
+        check("POST", "/test-alert")
+        wait_until(lambda: check.states() == ["delivered"])
     before = customer.verified(receiver.received[0])
     customer.secret = new
     assert customer.verified(receiver.received[0]) == before
@@ -93,10 +95,10 @@ def test_each_gets_its_form_at_its_url_signed_and_nothing_tells_the_url(
     path = "/workflows/6a/triggers/manual/paths/invoke?sig=A-secret-token"
     with Receiver(answer(404)) as receiver:
         check = customer.check(f"http://127.0.0.1:{receiver.port}{path}")
-        customer.test_alert(check)
-        wait_until(lambda: customer.alerts(check)[0]["last_status"] == 404)
+        check("POST", "/test-alert")
+        wait_until(lambda: check.alerts()[0]["last_status"] == 404)
     (received,) = receiver.received
     assert received.head == f"POST {path} HTTP/1.1"
     assert customer.verified(received) == received.json
     assert received.json.keys() == {"type", "attachments"}
-    assert "secret" not in f"{customer.alerts(check)} {caplog.text}"
+    assert "secret" not in f"{check.alerts()} {caplog.text}"

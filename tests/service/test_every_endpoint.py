@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.kit.lists import each
 from tests.kit.postgresql import BOTH_ENGINES
 from tests.kit.support import GOOD_CHECK
 
@@ -52,11 +53,11 @@ def stored(app):
         keys = connection.execute(
             "SELECT hash, read_hash, revoked_at FROM keys ORDER BY seq"
         )
-        rows = [tuple(row) for row in keys.fetchall()]
+        rows = [*map(tuple, keys.fetchall())]
         checks = connection.execute(
             "SELECT * FROM checks ORDER BY seq"
         ).fetchall()
-    return rows, [tuple(row) for row in checks]
+    return rows, [*map(tuple, checks)]
 
 
 def code_of(answer):
@@ -117,8 +118,8 @@ def test_another_keys_check_is_like_none(app, check, ask, calls):
         if "{id}" in call:
             ids = (check["id"], UNKNOWN_ID, "x" * 5000, "é\x00")
             answers = [ask(call, one, key=other) for one in ids]
-            assert {answer.status for answer in answers} == {404}
-            assert len({answer.body for answer in answers}) == 1
+            assert set(each(answers, "status")) == {404}
+            assert len(set(each(answers, "body"))) == 1
     assert stored(app) == before
 
 

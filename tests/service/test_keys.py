@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.kit.lists import times
 from tests.kit.postgresql import BOTH_ENGINES, SQLITE
 from tests.kit.support import GOOD_CHECK, wait_until
 
@@ -14,10 +15,10 @@ def stored(app):
     """The rows of keys. A use is noted by any request, and left out."""
     with app.service.database.read() as connection:
         rows = connection.execute("SELECT * FROM keys ORDER BY seq").fetchall()
-    return [
-        {name: row[name] for name in row.keys() if name != "used_at"}  # noqa: SIM118
-        for row in rows
-    ]
+    found = [*map(dict, rows)]
+    for row in found:
+        del row["used_at"]
+    return found
 
 
 def test_registering_without_a_body_issues_a_cards_key(app):
@@ -34,9 +35,8 @@ def test_registering_without_a_body_issues_a_cards_key(app):
 
 
 def test_registering_an_address_issues_a_checks_key_each_time(app):
-    first, second = (
-        app.json("POST", "/register", {"email": "ops@example.com"})
-        for _ in range(2)
+    first, second = times(
+        2, app.json, "POST", "/register", {"email": "ops@example.com"}
     )
     assert set(first) == {
         "key",

@@ -4,6 +4,7 @@ from cardbeat.clock import utc_text
 from cardbeat.database.schema import set_numbers
 from cardbeat.heartbeat.outages import DAY_SECONDS as DAY
 from cardbeat.heartbeat.tidy import Tidy
+from tests.kit.lists import each
 from tests.kit.postgresql import BOTH_ENGINES, SQLITE
 from tests.kit.support import FakeClock
 from tests.service.conftest import create, pages
@@ -60,11 +61,8 @@ def test_those_of_all_checks_come_newest_first_and_in_pages(app, key):
     for check in (one, other, one, create(app, strangers), one, other):
         app.clock.advance(60)
         fail_and_ping(app, check)
-    found = [
-        page["outages"]
-        for page in pages(app, key, "/checks/outages?limit=2&days=7")
-    ]
-    seen = [[outage["check_id"] for outage in page] for page in found]
+    found = each(pages(app, key, "/checks/outages?limit=2&days=7"), "outages")
+    seen = [each(page, "check_id") for page in found]
     assert seen == [
         [other["id"], one["id"]],
         [one["id"], other["id"]],

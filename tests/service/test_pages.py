@@ -54,8 +54,7 @@ def test_a_page_has_no_inline_code_and_only_relative_links(path):
 def test_all_that_a_page_loads_and_links_is_there(app, path):
     page = get(path).body.decode()
     waiting = {
-        html.unescape(link)
-        for link in re.findall(r'(?:href|src)="([^"]+)"', page)
+        *map(html.unescape, re.findall(r'(?:href|src)="([^"]+)"', page))
     }
     waiting = {
         urljoin(path, link)

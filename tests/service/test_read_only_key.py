@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.kit.lists import each
 from tests.kit.postgresql import BOTH_ENGINES
 from tests.kit.support import GOOD_CHECK
 from tests.service.test_every_endpoint import READS
@@ -130,7 +131,7 @@ def test_it_turns_pages_by_short_ids(app, key, reader):
     )
     assert [first["next"], second["next"]] == [made[1], None]
     assert second["checks"][0]["webhook_url"] is None
-    assert [one["id"] for one in first["checks"] + second["checks"]] == made
+    assert each(first["checks"] + second["checks"], "id") == made
 
 
 def test_a_short_id_of_two_checks_is_none_of_them(app, key, reader):

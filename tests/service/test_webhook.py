@@ -43,9 +43,7 @@ def post(url, attempt=None, **options):
 
 
 def leads_to(*addresses):
-    return lambda _host: [
-        ipaddress.ip_address(address) for address in addresses
-    ]
+    return lambda _host: [*map(ipaddress.ip_address, addresses)]
 
 
 def trust():

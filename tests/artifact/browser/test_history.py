@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.artifact.browser.board import open_row, refresh, row
+from tests.kit.lists import each
 
 NOW = "Date.UTC(2026, 2, 10, 12)"
 
@@ -49,14 +50,14 @@ def of_four_days(run):
     ],
 )
 def test_a_day_is_red_by_its_share_of_outage(of_four_days, outages, shares):
-    assert [day["share"] for day in of_four_days("daysOf", outages)] == shares
+    assert each(of_four_days("daysOf", outages), "share") == shares
 
 
 def test_days_are_unknown_before_they_were_kept_and_hatched_from_a_snooze_on(
     of_four_days,
 ):
     def states(**check):
-        return [day["state"] for day in of_four_days("daysOf", [], **check)]
+        return each(of_four_days("daysOf", [], **check), "state")
 
     assert states() == ["good"] * 4
     assert states(kept_since="2026-03-08 10:00:00") == [

@@ -10,6 +10,7 @@ from cardbeat.heartbeat.alerts.receivers import RECEIVERS
 from cardbeat.heartbeat.alerts.target import parse
 from tests.kit.artifact import ran
 from tests.kit.documentation import blocks
+from tests.kit.lists import each
 from tests.rules.heartbeat.alerts.test_receivers import DOCUMENTED, URLS
 
 OTHER_URLS = [
@@ -203,7 +204,7 @@ def test_the_newest_outage_is_first_and_those_that_are_snoozed_are_last(run):
     ]
     shown = json.dumps(checks)
     (section,) = run("dashboard/groups.js", f"m.arrange({shown}, {shown})")
-    names = " ".join(check["name"] for check in section["checks"])
+    names = " ".join(each(section["checks"], "name"))
     assert names == "newer failed old unheard untold snoozed"
     parts = run("dashboard/groups.js", f"m.summaryOf({shown})")
     assert [(part["text"], bool(part.get("isBad"))) for part in parts] == [
@@ -237,4 +238,4 @@ def test_a_receiver_is_known_by_the_shape_of_its_url_as_the_server_knows_it(
         if re.fullmatch(receiver["shape"], f"{target.host}{target.path}"):
             assert shown == receiver["name"]
             return
-    assert shown not in [receiver["name"] for receiver in RECEIVERS]
+    assert shown not in each(RECEIVERS, "name")

@@ -17,6 +17,7 @@ from tests.kit.client import (
     exchange,
     new_check,
 )
+from tests.kit.lists import each, times
 from tests.kit.receiver import NO_CONTENT, Receiver
 from tests.kit.support import wait_until
 
@@ -31,7 +32,7 @@ def test_what_is_asked_for_is_answered(server):
         )
     path = f"/og?title=Any+host&key={cards_key(server)}"
     with contextlib.closing(connect(server)) as connection:
-        drawn, *again = (exchange(connection, "GET", path) for _ in range(5))
+        drawn, *again = times(5, exchange, connection, "GET", path)
     assert (drawn.status, drawn.headers["X-Cache"], drawn.body[:4]) == (
         200,
         "MISS",
@@ -48,8 +49,8 @@ def test_a_card_is_drawn_anew_while_others_read_it(server):
     paths = [f"/og?title=Card+{number}&key={key}" for number in range(4)] * 30
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda path: ask(server, "GET", path), paths))
-    assert {answer.status for answer in answers} == {200}
-    assert len({answer.body for answer in answers}) == 4
+    assert set(each(answers, "status")) == {200}
+    assert len(set(each(answers, "body"))) == 4
 
 
 def test_a_missed_ping_and_the_next_one_are_told_to_the_receiver(server):
@@ -229,7 +230,7 @@ def test_doctor_finds_a_served_folder_sound(start, run):
     start()
     examined = run("doctor", "--json")
     assert examined.returncode == 0, examined.stdout
-    names = {finding["name"] for finding in json.loads(examined.stdout)}
+    names = set(each(json.loads(examined.stdout), "name"))
     assert {"python", "pillow", "fonts", "database", "clock"} <= names
 
 

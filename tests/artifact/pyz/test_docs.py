@@ -31,6 +31,7 @@ from tests.kit.documentation import (
     blocks,
     example,
 )
+from tests.kit.lists import each
 from tests.kit.support import free_port
 from tests.service.test_import import ID, SIMPLE
 
@@ -254,7 +255,7 @@ def config_from(monkeypatch, pairs):
     """The configuration that variables give, each of which must be known and valid."""
     variables = dict(pair.split("=", 1) for pair in pairs)
     assert variables
-    known = [option.variable for option in SERVE_OPTIONS]
+    known = each(SERVE_OPTIONS, "variable")
     assert {*variables} <= {*known, "CARDBEAT_DATABASE"}
     with monkeypatch.context() as patch:
         for name, value in variables.items():
@@ -310,9 +311,7 @@ def test_a_pod_is_one_that_serves_from_its_volume(app):
     (volume,) = pod["spec"]["volumes"]
     claim = found["PersistentVolumeClaim"]["metadata"]["name"]
     assert volume["persistentVolumeClaim"]["claimName"] == claim
-    assert [mount["mountPath"] for mount in container["volumeMounts"]] == [
-        "/data"
-    ]
+    assert each(container["volumeMounts"], "mountPath") == ["/data"]
     assert found["Service"]["spec"]["selector"] == pod["metadata"]["labels"]
     for probe in ("readinessProbe", "livenessProbe"):
         assert app("GET", container[probe]["httpGet"]["path"]).status == 200
@@ -321,7 +320,7 @@ def test_a_pod_is_one_that_serves_from_its_volume(app):
 @pytest.mark.quick
 def test_an_ingress_has_every_path_but_the_servers_numbers(app):
     (rule,) = manifests()[0]["Ingress"]["spec"]["rules"]
-    exact = [one["path"] for one in rule["http"]["paths"]]
+    exact = each(rule["http"]["paths"], "path")
     prefixes = [
         f"{one['path']}/"
         for one in rule["http"]["paths"]

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from tests.kit.artifact import clean_environment
+from tests.kit.lists import each
 from tests.kit.support import full_disk, gone_reader, wait_until
 
 WITHOUT_UTF8 = {
@@ -83,7 +84,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_a_data_folder_may_have_any_name(run, tmp_path, name):
     all_work(run, f"--data={name}", env=clean_environment(**WITHOUT_UTF8))
-    assert {path.name for path in tmp_path.iterdir()} == {name, "copy.db"}
+    assert set(each(tmp_path.iterdir(), "name")) == {name, "copy.db"}
 
 
 def test_a_server_that_crashes_leaves_no_core_file(start, tmp_path):
@@ -96,7 +97,7 @@ def test_a_server_that_crashes_leaves_no_core_file(start, tmp_path):
     server = start(preexec_fn=allow)
     server.process.send_signal(signal.SIGQUIT)
     assert server.process.wait(60) == -signal.SIGQUIT
-    assert {path.name for path in tmp_path.iterdir()} == {
+    assert set(each(tmp_path.iterdir(), "name")) == {
         "cardbeat-data",
         server.log.name,
     }

@@ -16,6 +16,7 @@ from tests.kit.artifact import (
     ran,
 )
 from tests.kit.documentation import block
+from tests.kit.lists import each
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_the_build_warns_of_nothing_and_twine_finds_nothing_wrong(built):
     printed, folder = built
     assert not re.search("deprecat|warning", printed, re.IGNORECASE)
     files = sorted(folder.iterdir())
-    assert [file.suffix for file in files] == [".whl", ".gz"]
+    assert each(files, "suffix") == [".whl", ".gz"]
     checked = ran(sys.executable, "-m", "twine", "check", "--strict", *files)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 

@@ -10,6 +10,7 @@ import pytest
 from tests.kit.artifact import clean_environment, ran
 from tests.kit.client import checks_key, new_check
 from tests.kit.documentation import block
+from tests.kit.lists import each
 from tests.kit.receiver import Receiver
 from tests.kit.support import wait_until
 
@@ -31,7 +32,7 @@ class Job:
         """Until these have been heard, and no other ones: type and reason."""
 
         def told():
-            heard = [received.json for received in self._receiver.received]
+            heard = each(self._receiver.received, "json")
             return [
                 (alert["type"], alert["data"]["reason"]) for alert in heard
             ]

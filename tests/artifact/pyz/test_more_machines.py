@@ -18,6 +18,7 @@ from tests.artifact.pyz.proxies import running
 from tests.kit.artifact import shell, starter
 from tests.kit.client import ask, cards_key, checks_key, new_check
 from tests.kit.documentation import DOCS, blocks, example
+from tests.kit.lists import numbered, times
 
 PSYCOPG = "psycopg[binary]>=3.2.11"
 DATABASE = (
@@ -74,7 +75,7 @@ def test_two_nodes_draw_each_card_once_and_outlive_one_of_them(
     url = balanced(at(first.port), at(second.port))
     cards = [f"{url}/og?title={number}&key={file_key}" for number in range(8)]
     for cache in ("MISS", "HIT"):
-        assert {get(card) for card in cards} == {(200, cache)}
+        assert {*map(get, cards)} == {(200, cache)}
     ping = f"/ping/{new_check(first, checks_key(second))['id']}"
     assert [ask(node, "GET", ping).status for node in nodes] == [200, 200]
     first.process.kill()
@@ -217,12 +218,12 @@ def test_a_node_that_lacks_its_database_has_its_requests_answered_by_another_one
 ):
     with node("/(ping|og|checks)") as refusing, node() as other:
         url = balanced(at(refusing.server_port), at(other.server_port))
-        for path in ("ping/1", *(f"og?title={number}" for number in range(8))):
-            assert [status(f"{url}/{path}") for _ in range(2)] == [200, 200]
+        for path in ("ping/1", *numbered("og?title={}", 8)):
+            assert times(2, status, f"{url}/{path}") == [200, 200]
         assert 503 in refusing.seen
         # What may have been done is not sent again.
         before = len(refusing.seen + other.seen)
-        assert {status(f"{url}/checks", b"{}") for _ in range(4)} == {200, 503}
+        assert set(times(4, status, f"{url}/checks", b"{}")) == {200, 503}
         assert len(refusing.seen + other.seen) == before + 4
 
 

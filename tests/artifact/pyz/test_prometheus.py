@@ -9,12 +9,13 @@ import pytest
 
 from tests.kit.client import ask, cards_key, checks_key, new_check
 from tests.kit.documentation import FOLDER, blocks
+from tests.kit.lists import each
 from tests.kit.support import free_port, wait_until
 
 DASHBOARD = json.loads((FOLDER / "files" / "grafana.json").read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 TARGETS = [target for panel in PANELS for target in panel["targets"]]
-QUERIES = [target["expr"] for target in TARGETS]
+QUERIES = each(TARGETS, "expr")
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_every_query_of_the_dashboard_has_an_answer(server, values):
 
 
 def test_the_dashboards_panels_name_their_data_source_and_are_one():
-    numbers = {panel["id"] for panel in DASHBOARD["panels"]}
+    numbers = set(each(DASHBOARD["panels"], "id"))
     assert len(numbers) == len(DASHBOARD["panels"])
     assert {target["datasource"]["uid"] for target in TARGETS} == {
         "${datasource}"

@@ -244,7 +244,7 @@ def next_js(folder, recipe, page, site):
         "page.js",
         stdin=json.dumps([page.written(), site.written()]),
     )
-    return [HEAD.format(metas) for metas in json.loads(made)]
+    return [*map(HEAD.format, json.loads(made))]
 
 
 ASTRO = """
@@ -284,7 +284,7 @@ def astro(folder, recipe, page, site):
         "page.mjs",
         stdin=json.dumps([page.written(), site.written()]),
     )
-    return [HEAD.format(metas) for metas in json.loads(made)]
+    return [*map(HEAD.format, json.loads(made))]
 
 
 PROGRAMS = {

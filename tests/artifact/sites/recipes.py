@@ -71,7 +71,7 @@ def metas(html):
     """The metas of a page; each that is there must be there once."""
     _, _, found = judged(f"\ufeff{html}".encode(), scripting=True)
     found.pop("", None)  # that of a charset
-    assert {len(contents) for contents in found.values()} <= {1}, html
+    assert {*map(len, found.values())} <= {1}, html
     return {name: contents[0] for name, contents in found.items()}
 
 

@@ -34,10 +34,7 @@ def made(request, tmp_path):
             (tmp_path / "node_modules").symlink_to(
                 request.getfixturevalue("node_modules")
             )
-        found = [
-            metas(html)
-            for html in PROGRAMS[program](tmp_path, recipe, page, site)
-        ]
+        found = [*map(metas, PROGRAMS[program](tmp_path, recipe, page, site))]
         for names in found:
             names.pop("generator", None)  # Hugo's own
         return found

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 
 from cardbeat.database.sqlite.file import FILE_NAME
 from tests.kit.client import ask, exchange, new_check
+from tests.kit.lists import each
 from tests.kit.receiver import Receiver
 from tests.kit.support import wait_until
 
@@ -200,7 +201,7 @@ class Load:
         return found
 
     def totals(self):
-        return sum((client.acknowledged for client in self.clients), Counter())
+        return sum(each(self.clients, "acknowledged"), Counter())
 
     def summary(self):
         """What was acknowledged and told."""
@@ -254,7 +255,7 @@ def _missing_of(client, rows, told):
 
 
 def _of_steady(client, row, told):
-    tests = [alert["type"] for alert in told]
+    tests = each(told, "type")
     return {
         "pings": row["ping_count"] >= client.acknowledged["pings"],
         "versions": row["version"] >= client.steady["version"],

@@ -12,13 +12,14 @@ from cardbeat.host.staging import PREFIX
 from tests.data.crash.client import Busy, go_on, stop
 from tests.kit.artifact import clean_environment, is_refused
 from tests.kit.client import ask, checks_key
+from tests.kit.lists import times
 from tests.kit.support import wait_until
 
 
 def test_a_backup_under_load_restores_to_a_working_service(start, run):
     server = start()
     key = checks_key(server)
-    clients = [Busy(server, key) for _ in range(4)]
+    clients = times(4, Busy, server, key)
     go_on(clients)
     acknowledged = [
         (client.pings[200], client.check["version"]) for client in clients

@@ -9,6 +9,7 @@ from cardbeat.database.sqlite.file import FILE_NAME
 from tests.data.crash.client import Busy, go_on, require_kept, stop
 from tests.data.crash.conftest import SEEDS
 from tests.kit.client import ask, checks_key
+from tests.kit.lists import each, times
 from tests.kit.support import wait_until
 
 CLIENTS = 4
@@ -21,7 +22,7 @@ def busy(start, tmp_path):
     def begin(data):
         server = start("--data", str(data))
         key = checks_key(server)
-        clients = [Busy(server, key) for _ in range(CLIENTS)]
+        clients = times(CLIENTS, Busy, server, key)
         go_on(clients)
         return server, clients
 
@@ -132,14 +133,11 @@ def test_a_card_is_whole_or_not_stored(start, faults, tmp_path):
     for seed in SEEDS:
         urls = [f"/og?title={seed}-{number}&key={key}" for number in range(6)]
         with faults.failing_disk(data, seed, every=1 + seed % 4):
-            drawn = {
-                url: [ask(server, "GET", url) for _ in range(2)]
-                for url in urls
-            }
+            drawn = {url: times(2, ask, server, "GET", url) for url in urls}
         for url, answers in drawn.items():
             first, again = ask(server, "GET", url), ask(server, "GET", url)
             assert (first.status, again.headers["X-Cache"]) == (200, "HIT")
-            assert {answer.status for answer in answers} <= {200, 503}
+            assert set(each(answers, "status")) <= {200, 503}
             assert {
                 answer.body
                 for answer in (*answers, first, again)

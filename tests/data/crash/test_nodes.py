@@ -12,6 +12,7 @@ import pytest
 from cardbeat.database.postgresql.lease import TERM_SECONDS
 from tests.kit.artifact import clean_environment, ran, starter
 from tests.kit.client import ask, checks_key, metric, new_check
+from tests.kit.lists import each
 from tests.kit.proxy import Proxy
 from tests.kit.receiver import Receiver, answer, hang
 from tests.kit.support import wait_until
@@ -152,9 +153,7 @@ def test_a_node_that_was_suspended_past_its_lease_overwrites_nothing(nodes):
             lambda: "another server sends alerts now" in first.log.read_text()
         )
         ask(first, "GET", f"/ping/{check['id']}")
-        wait_until(
-            lambda: [alert["state"] for alert in alerts()] == ["delivered"] * 2
-        )
+        wait_until(lambda: each(alerts(), "state") == ["delivered"] * 2)
         assert alerts()[1:] == before
         assert len(set(receiver.ids)) == 2
         assert [ask(server, "GET", "/healthz").status for server in nodes] == [

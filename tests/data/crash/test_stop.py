@@ -13,6 +13,7 @@ import pytest
 
 from tests.kit.artifact import ROOT, starter
 from tests.kit.client import ask, checks_key, connect, exchange, new_check
+from tests.kit.lists import each
 from tests.kit.receiver import NO_CONTENT, Receiver, hang
 from tests.kit.support import wait_until
 
@@ -183,7 +184,7 @@ def test_no_post_begins_while_a_stop_waits_for_clients(start):
             shown = exchange(
                 clients.pop(), "GET", f"{path}/alerts", key=key
             ).json["alerts"]
-            return [alert["state"] for alert in shown]
+            return each(shown, "state")
 
         wait_until(lambda: states() == ["pending", "delivered"])
         stack.close()

@@ -15,6 +15,7 @@ from cardbeat.database.sqlite.copies import back_up, require_sound, restore
 from cardbeat.database.sqlite.file import FILE_NAME, FILES
 from cardbeat.errors import StartupError
 from tests.kit.heart import Heart
+from tests.kit.lists import each
 from tests.kit.support import FakeClock, begun, count_up, writer_held
 from tests.kit.systems import LINKS, PIPES, ROOT, WINDOWS
 
@@ -156,7 +157,7 @@ def test_a_file_that_is_not_ours_and_sound_is_refused_and_nothing_is_changed(
     with pytest.raises(StartupError, match=refused) as no_backup:
         back_up(data, target)
     assert target.read_text() == "yesterday's"
-    assert {path.name for path in tmp_path.iterdir()} == {"data", "copy.db"}
+    assert set(each(tmp_path.iterdir(), "name")) == {"data", "copy.db"}
     with pytest.raises(
         StartupError, match=r"; nothing was restored$"
     ) as not_restored:
@@ -193,7 +194,7 @@ def test_a_backup_is_of_one_moment_while_it_is_served(tmp_path):
         dict(rows(tmp_path / f"{number}.db")["monitor"]) for number in range(5)
     ]
     assert all(one["a"] == one["b"] for one in found)
-    assert sorted(one["a"] for one in found) == [one["a"] for one in found]
+    assert sorted(each(found, "a")) == each(found, "a")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_a_backup_is_one_private_file_with_the_same_rows(
     assert rows(real) == rows(data / FILE_NAME)
     require_sound(real)
     assert WINDOWS or stat.S_IMODE(real.stat().st_mode) == 0o600
-    assert {path.name for path in tmp_path.iterdir()} <= {
+    assert set(each(tmp_path.iterdir(), "name")) <= {
         "data",
         "copy.db",
         "elsewhere",

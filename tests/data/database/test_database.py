@@ -3,6 +3,7 @@
 import contextlib
 import sqlite3
 import threading
+from itertools import chain
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ from cardbeat.database.sqlite.file import FILE_NAME
 from cardbeat.errors import MaybeDone, Refusal, Unavailable
 from cardbeat.jobs import Future
 from tests.kit.heart import at_once
+from tests.kit.lists import times
 from tests.kit.postgresql import BOTH_ENGINES, SQLITE
 from tests.kit.support import begun, count_up, counted, wait_until, writer_held
 from tests.kit.systems import IN_USE
@@ -35,6 +37,11 @@ class Pings:
         return [10 * item for item in items]
 
 
+def written(database, work, client, items):
+    """Pings of a client that wait."""
+    return [database.write_ping(work, item, client) for item in items]
+
+
 def outcome(deed):
     """What it returns, or the code of what it raises."""
     try:
@@ -46,7 +53,7 @@ def outcome(deed):
 def test_what_write_returned_from_is_seen_by_readers_and_none_of_many_is_lost(
     database,
 ):
-    at_once(*[lambda: [database.write(count_up) for _ in range(50)]] * 16)
+    at_once(*[lambda: times(50, database.write, count_up)] * 16)
     assert counted(database) == 800
 
 
@@ -56,11 +63,11 @@ def test_a_write_that_fails_undoes_only_itself_within_a_group(database):
         raise Refusal("conflict")
 
     with writer_held(database):
-        written = [
-            begun(lambda work=work: outcome(lambda: database.write(work)))
-            for work in (count_up, fail, count_up)
-        ]
-    assert [each.result(60) for each in written] == [None, "conflict", None]
+        first = begun(lambda: database.write(count_up))
+        failing = begun(lambda: outcome(lambda: database.write(fail)))
+        last = begun(lambda: database.write(count_up))
+    assert failing.result(60) == "conflict"
+    assert first.result(60) is last.result(60) is None
     assert counted(database) == 2
 
 
@@ -69,9 +76,7 @@ def test_of_pings_made_in_one_call_only_those_that_fail_are_undone(
 ):
     work = Pings(fails_for=(2, 3))
     with writer_held(database):
-        pings = [
-            database.write_ping(work, item, "client") for item in (1, 2, 3, 4)
-        ]
+        pings = written(database, work, "client", range(1, 5))
     assert [outcome(ping.wait) for ping in pings] == [
         10,
         "conflict",
@@ -88,16 +93,11 @@ def test_of_pings_made_in_one_call_only_those_that_fail_are_undone(
 def test_clients_take_turns_in_groups_of_bounded_size(database):
     work = Pings()
     with writer_held(database):
-        pings = [
-            database.write_ping(work, number, "many")
-            for number in range(2 * MOST_PINGS)
-        ]
-        pings += [
-            database.write_ping(work, -number, "other") for number in (1, 2)
-        ]
+        pings = written(database, work, "many", range(2 * MOST_PINGS))
+        pings += written(database, work, "other", (-1, -2))
     for ping in pings:
         ping.wait()
-    made = [item for call in work.calls for item in call]
+    made = [*chain(*work.calls)]
     assert made[:5] == [0, -1, 1, -2, 2]
     assert [item for item in made if item >= 0] == list(range(2 * MOST_PINGS))
     assert max(map(len, work.calls)) == MOST_PINGS
@@ -118,18 +118,14 @@ def test_a_single_write_waits_for_one_group_of_pings_and_pings_for_few_writes(
         return items
 
     with writer_held(database):
-        pings = [
-            database.write_ping(note, number, "client")
-            for number in range(4 * MOST_PINGS)
-        ]
-        others = [
-            begun(lambda: database.write(lambda _: order.append("other")))
-            for _ in range(3)
-        ]
+        pings = written(database, note, "client", range(4 * MOST_PINGS))
+        others = times(
+            3, begun, lambda: database.write(lambda _: order.append("other"))
+        )
         # The first keeps the writer busy.
         wait_until(lambda: len(waits) == 4)
-    for written in others:
-        written.result(60)
+    for other in others:
+        other.result(60)
     for ping in pings:
         ping.wait()
     assert order == ["pings", *["other"] * 3, *["pings"] * 3]
@@ -171,13 +167,11 @@ def test_listeners_hear_of_what_was_stored(database):
     database.ping_listeners.append(heard.append)
     work = Pings(fails_for=(2,))
     with writer_held(database):
-        pings = [
-            database.write_ping(work, item, "client") for item in (1, 2, 3)
-        ]
+        pings = written(database, work, "client", (1, 2, 3))
     for ping in pings:
         outcome(ping.wait)
     database.write(count_up)
-    assert [result for results in heard for result in results] == [10, 30]
+    assert [*chain(*heard)] == [10, 30]
 
 
 def test_a_callback_that_fails_keeps_nobody_from_writing(database, caplog):
@@ -188,7 +182,7 @@ def test_a_callback_that_fails_keeps_nobody_from_writing(database, caplog):
     with writer_held(database):
         ping = database.write_ping(Pings(), 1, "client")
         ping.when_done(fail)
-    assert [database.write(lambda _: 1) for _ in range(2)] == [1, 1]
+    assert times(2, database.write, lambda _: 1) == [1, 1]
     assert ping.result() == 10
     assert [record.exc_info[0] for record in caplog.records] == [
         RuntimeError

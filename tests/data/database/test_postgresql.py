@@ -94,7 +94,7 @@ def test_while_the_server_is_gone_all_are_told_so_at_once_and_it_goes_on_by_itse
         assert {attempt(deed).headers["Retry-After"] for deed in deeds} == {
             "5"
         }
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
     finally:
         postgresql.start()
     wait_until(lambda: attempt(lambda: counted(database)) == 1)
@@ -228,7 +228,7 @@ def test_a_commit_that_waits_for_its_standby_is_not_told_as_kept_and_not_cut_off
             refusal := attempt(lambda: database.write(count_up))
         ).code == "database_unavailable"
         assert (refusal.status, refusal.headers) == (503, {"Retry-After": "5"})
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert waiting_sessions(database) == 1
     without_standby()
     wait_until(lambda: attempt(lambda: database.write(count_up)) is None)

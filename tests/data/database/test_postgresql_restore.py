@@ -15,6 +15,7 @@ from cardbeat.database.sqlite.file import FILE_NAME
 from cardbeat.errors import StartupError
 from cardbeat.host.staging import PREFIX
 from tests.kit.heart import Heart
+from tests.kit.lists import each
 from tests.kit.postgresql import POSTGRESQL
 
 pytestmark = POSTGRESQL
@@ -166,7 +167,7 @@ def test_what_is_no_backup_is_refused_and_nothing_is_made(
     for file in (tmp_path / "other", tmp_path / "none"):
         with pytest.raises(StartupError, match=r"; nothing was restored$"):
             restore(postgresql.new_schema(), tmp_path / "cards", file)
-    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    assert each(tmp_path.iterdir(), "name") == ["other"]
 
 
 def test_what_a_killed_restore_left_behind_goes_with_the_next_start(

@@ -77,23 +77,19 @@ def schema_of(folder, url):
     with connect(folder, url) as connection:
         if url is not None:
             return [connection.execute(sql).fetchall() for sql in CATALOG]
-        numbers = [
-            connection.execute(f"PRAGMA {name}").fetchone()
-            for name in ("user_version", "application_id")
-        ]
-        return connection.execute(
-            "SELECT * FROM sqlite_schema ORDER BY name"
-        ).fetchall(), numbers
+        return (
+            connection.execute(
+                "SELECT * FROM sqlite_schema ORDER BY name"
+            ).fetchall(),
+            connection.execute("PRAGMA user_version").fetchone(),
+            connection.execute("PRAGMA application_id").fetchone(),
+        )
 
 
 def rows_of(place, table, columns="*"):
     with connect(*place) as connection:
-        return [
-            tuple(row)
-            for row in connection.execute(
-                f"SELECT {columns} FROM {table} ORDER BY 1"
-            ).fetchall()
-        ]
+        sql = f"SELECT {columns} FROM {table} ORDER BY 1"
+        return [*map(tuple, connection.execute(sql).fetchall())]
 
 
 @BOTH_ENGINES
@@ -253,11 +249,9 @@ def test_a_backup_of_an_older_version_is_restored_up_to_date(
         == 0
     )
     place = tmp_path / "new", new_url
-    assert [name for _, name in rows_of(place, "checks", "seq, name")] == [
-        "check 1",
-        "check 2",
-        "check 3",
-    ]
+    stored = rows_of(place, "checks", "seq, name")
+    names = [name for _, name in stored]
+    assert names == ["check 1", "check 2", "check 3"]
     assert rows_of(place, "outages", "began_at, noticed_at") == [
         (NOW + 2, NOW + 10)
     ]

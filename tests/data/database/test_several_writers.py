@@ -9,6 +9,7 @@ import pytest
 from cardbeat.config import Tier
 from cardbeat.errors import NotFound, Refusal
 from tests.kit.heart import Heart, at_once
+from tests.kit.lists import times
 from tests.kit.nodes import held_at_commit, waits_for_a_lock
 from tests.kit.postgresql import POSTGRESQL
 from tests.kit.support import begun, wait_until, writer_held
@@ -83,13 +84,11 @@ def test_a_ping_that_meets_the_sweep_finds_its_check_and_ends_the_outage(
 
 def test_two_nodes_that_sweep_at_once_alert_once(nodes):
     one, other = nodes
-    checks = [one.create() for _ in range(5)]
+    checks = times(5, one.create)
     one.pass_time(61)
     swept = meanwhile(one, one.sweep.sweep_once, other, other.sweep.sweep_once)
     assert swept.result(60) == 0
-    assert [one.alert_types(check) for check in checks] == [
-        ["check.overdue"]
-    ] * 5
+    assert [*map(one.alert_types, checks)] == [["check.overdue"]] * 5
     assert one.checks.totals() == {"on_time": 0, "overdue": 5}
 
 

@@ -40,10 +40,7 @@ def test_all_text_has_enough_contrast_as_designed_and_for_every_accent(
     accent: str | None, look: tuple[str, str]
 ) -> None:
     theme = theme_of(*look, accent)
-    ground = [
-        rgb(colour)
-        for colour in ((theme.panel,) if theme.panel else theme.ramp[:4])
-    ]
+    ground = [*map(rgb, (theme.panel,) if theme.panel else theme.ramp[:4])]
     for text in (theme.ink, theme.muted, theme.accent):
         assert min(contrast(rgb(text), under) for under in ground) >= 4.5
     assert (

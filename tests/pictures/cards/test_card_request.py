@@ -5,6 +5,7 @@ import pytest
 from cardbeat.cards.request import PARAMETERS, Card, card_from
 from cardbeat.errors import Invalid
 from cardbeat.web.message import known_among
+from tests.kit.lists import each
 
 
 def card_of(query):
@@ -84,7 +85,7 @@ def test_other_values_and_repeated_ones_are_refused_with_those_there_are(
 def test_all_wrong_parameters_are_named():
     with pytest.raises(Invalid) as refused:
         card_of("template=Blog&theme=blue")
-    fields = [wrong["field"] for wrong in refused.value.body()["fields"]]
+    fields = each(refused.value.body()["fields"], "field")
     assert fields == ["title", "template", "theme"]
     assert refused.value.code == "invalid_parameter"
 

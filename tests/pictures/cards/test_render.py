@@ -26,6 +26,7 @@ from cardbeat.files import read_bytes
 from cardbeat.light.build.lights import LIGHTS, indices_of
 from tests.bench.hostile_texts import hostile_fields, mixed_scripts
 from tests.kit.fonts import BASIC, FONTS
+from tests.kit.lists import times
 
 RENDERERS = (Renderer(FONTS), Renderer(BASIC))
 ROOT = Path(__file__).parents[3]
@@ -60,8 +61,8 @@ def is_sound(drawing):
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_card_is_under_65_kb_and_the_same_each_time(template, theme):
-    first, second = (
-        drawing_of(**FULL, template=template, theme=theme) for _ in range(2)
+    first, second = times(
+        2, drawing_of, **FULL, template=template, theme=theme
     )
     assert first == second
     assert len(first.png) < 65_000

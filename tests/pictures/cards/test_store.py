@@ -12,6 +12,7 @@ from cardbeat.cards.drawing.render import own_version
 from cardbeat.cards.seal import IEND, seal
 from cardbeat.cards.store import TOUCHED_SECONDS, CardMemory, Store, file_name
 from cardbeat.web.message import Response
+from tests.kit.lists import each
 from tests.kit.support import wait_until
 from tests.kit.systems import DESCRIPTORS, LINKS, PIPES, SPARSE
 
@@ -34,7 +35,7 @@ def card_of(name=NAME):
 
 
 def files_in(folder):
-    return {path.name for path in folder.iterdir()}
+    return set(each(folder.iterdir(), "name"))
 
 
 def test_a_stored_card_comes_back_as_it_was(store):

@@ -12,6 +12,7 @@ from PIL import features
 from cardbeat.typeset.text import Style, fit
 from tests.bench.hostile_texts import hostile_fields, mixed_scripts
 from tests.kit.fonts import BASIC, FONTS
+from tests.kit.lists import each
 
 ENGINES = {"basic": BASIC}
 if features.check("raqm"):
@@ -44,7 +45,7 @@ def fonts(request):
 
 
 def shown(block):
-    return [line.text for line in block.lines]
+    return each(block.lines, "text")
 
 
 def fits(block, width, height):
@@ -94,10 +95,7 @@ def test_no_hostile_text_leaves_its_box(fonts, seed):
     ):
         for style, height in ((TITLE, HEIGHT), (LINE, 1_000)):
             block = fit(fonts, text, style, WIDTH, height)
-            assert (
-                max((line.width_px for line in block.lines), default=0)
-                <= WIDTH
-            )
+            assert max(each(block.lines, "width_px"), default=0) <= WIDTH
             assert block.height_px <= height or len(block.lines) == 1
 
 

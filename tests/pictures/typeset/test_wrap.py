@@ -6,6 +6,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from cardbeat.typeset.wrap import Lines, Word, Words
+from tests.kit.lists import times
 
 SEEDS = range(8)
 
@@ -39,7 +40,7 @@ def test_a_line_holds_as_many_words_as_fit_without_the_space_at_its_end() -> (
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_lines_are_more_equal_than_those_that_are_found(seed: int) -> None:
     chance = random.Random(seed)
-    widths = [chance.uniform(0.9, 1.1) for _ in range(chance.randint(3, 9))]
+    widths = times(chance.randint(3, 9), chance.uniform, 0.9, 1.1)
     words = words_of(*widths)
     for count in (1, 2, 3):
         found = words.by_sense(sum(widths) + 3, count)
@@ -64,7 +65,7 @@ def unequal(widths: list[float], lines: list[tuple[int, int]]) -> float:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_lines_do_not_depend_on_the_widths_asked_before(seed: int) -> None:
     chance = random.Random(seed)
-    widths = [chance.uniform(0.5, 3) for _ in range(12)]
+    widths = times(12, chance.uniform, 0.5, 3)
     costs = {n: chance.choice((-1.0, 0.0, 3.0)) for n in range(12)}
     words = words_of(*widths, costs=costs)
     for _ in range(40):

@@ -47,7 +47,7 @@ def run(tmp_path, monkeypatch, capsys):
 
     def run_command(*argv):
         capsys.readouterr()
-        status = main([str(word) for word in argv])
+        status = main([*map(str, argv)])
         return Ran(status, *capsys.readouterr())
 
     return run_command

@@ -1,11 +1,13 @@
 """The command `card`: where the PNG goes."""
 
 import json
+from pathlib import Path
 
 import pytest
 from PIL import features
 
 from cardbeat.host.system import UNSHAPED
+from tests.kit.lists import each
 from tests.kit.systems import LIMITS, LINKS
 from tests.rules.commands.conftest import in_a_process
 
@@ -17,7 +19,7 @@ def test_the_card_goes_to_a_file_or_to_standard_output(run, tmp_path):
     assert run(*CARD, "a.PNG").status == 0
     card = (tmp_path / "a.PNG").read_bytes()
     assert in_a_process(tmp_path, *CARD, "-", text=False).stdout == card
-    assert [path.name for path in tmp_path.iterdir()] == ["a.PNG"]
+    assert each(tmp_path.iterdir(), "name") == ["a.PNG"]
     told = json.loads(run(*CARD, "b.png", "--accent", "#16a34a", "--json").out)
     size = (tmp_path / "b.png").stat().st_size
     assert told == {"output": "b.png", "bytes": size, "missing_glyphs": 0}
@@ -45,7 +47,7 @@ def test_where_there_is_no_room_the_picture_before_stays(tmp_path):
         2,
         "cardbeat: can't write a.png: File too large\n",
     )
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"before"]
+    assert [*map(Path.read_bytes, tmp_path.iterdir())] == [b"before"]
 
 
 @LINKS

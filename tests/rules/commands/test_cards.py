@@ -149,11 +149,11 @@ def test_the_users_own_files_stay_and_pages_name_them(cards):
     (folder / "large.png").write_bytes(bytes(2**20 + 1))
     os.mkfifo(folder / "pipe.png")
     mine = [folder / "about.png", folder / "large.png"]
-    before = [path.read_bytes() for path in mine]
+    before = [*map(Path.read_bytes, mine)]
     replaced = ["about.png", "large.png", "pipe.png"]
     done = {"status": 0, "drawn": 1, "unchanged": 3, "tagged": 4}
     cards(*TAG, replaced=replaced, **done)
-    assert [path.read_bytes() for path in mine] == before
+    assert [*map(Path.read_bytes, mine)] == before
     assert (folder / "pipe.png").is_fifo()
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 import pytest
 
 from cardbeat.cli import main
+from tests.kit.lists import each
 from tests.kit.support import full_disk, gone_reader
 from tests.kit.systems import ARGUMENTS, FULL_DISK, WINDOWS
 from tests.rules.commands.conftest import in_a_process
@@ -201,7 +202,7 @@ def examined(run, *argv):
         "certificates",
         "clock",
     }
-    assert known <= {it["name"] for it in told}
+    assert known <= set(each(told, "name"))
     return ran.status, bad
 
 

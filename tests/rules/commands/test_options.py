@@ -11,6 +11,7 @@ from cardbeat.commands.serve import config_of
 from cardbeat.config import Config
 from cardbeat.errors import StartupError
 from tests.kit.documentation import DOCS
+from tests.kit.lists import each
 
 RIGHT = {
     "--host": {"::1": "::1"},
@@ -214,7 +215,7 @@ def test_help_shows_every_option_with_its_default_and_the_documentation_shows_it
         for line in told.splitlines()
         if line.startswith("  --")
     }
-    assert [*starts] == [option.flag for option in SERVE_OPTIONS]
+    assert [*starts] == each(SERVE_OPTIONS, "flag")
     for flag, line in starts.items():
         usual = re.search(r" \[(\S.*)\]$", line)[1]
         if usual not in WORDS:

@@ -2,6 +2,7 @@ import pytest
 
 from cardbeat.errors import Invalid
 from cardbeat.heartbeat.check import Settings, validated
+from tests.kit.lists import each, numbered
 
 GOOD = {
     "name": "nightly backup",
@@ -139,7 +140,7 @@ def test_the_tier_gives_the_least_period():
         (
             GOOD | {f"x{number}": 1 for number in range(9999)},
             "unknown_field",
-            [f"x{number}" for number in range(10)],
+            numbered("x{}", 10),
         ),
     ],
 )
@@ -148,7 +149,7 @@ def test_all_wrong_fields_are_named_each_with_what_to_do(values, code, fields):
         validated(values, 1, refuse_ftp)
     body = refusal.value.body()
     assert sorted(body) == ["code", "error", "fields"]
-    assert (body["code"], [one["field"] for one in body["fields"]]) == (
+    assert (body["code"], each(body["fields"], "field")) == (
         code,
         fields,
     )

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 from cardbeat.heartbeat.alerts.recording import WAITING_ALERTS
 from cardbeat.heartbeat.sweep import TAKEOVER_SECONDS
 from tests.kit.heart import SWEEP_SECONDS, Heart
+from tests.kit.lists import each
 from tests.kit.postgresql import BOTH_ENGINES
 from tests.kit.support import FakeClock
 
@@ -274,7 +275,7 @@ class Beating(RuleBasedStateMachine):
     @invariant()
     def rows_and_models_agree(self):
         rows, _ = self.heart.checks.page(self.heart.key.id, 1000, None)
-        assert [check.id for check in rows] == list(self.models)
+        assert each(rows, "id") == list(self.models)
         for check in rows:
             model = self.models[check.id]
             shown = check.as_of(self.clock.now)
@@ -284,7 +285,7 @@ class Beating(RuleBasedStateMachine):
 
     @invariant()
     def totals_and_models_agree(self):
-        overdue = sum(model.overdue for model in self.models.values())
+        overdue = sum(each(self.models.values(), "overdue"))
         assert self.heart.checks.totals() == {
             "on_time": len(self.models) - overdue,
             "overdue": overdue,

@@ -4,6 +4,7 @@ import pytest
 
 from cardbeat.database.schema import numbers
 from tests.kit.heart import SWEEP_SECONDS, Heart
+from tests.kit.lists import times
 from tests.kit.postgresql import BOTH_ENGINES
 
 pytestmark = BOTH_ENGINES
@@ -65,7 +66,7 @@ def moved(heart, check):
 def test_deadlines_move_by_an_outage_of_more_than_two_sweeps(
     heart, happens, seconds, by
 ):
-    checks = [heart.create(HOUR) for _ in range(5)]
+    checks = times(5, heart.create, HOUR)
     beat(heart)
     assert happens(heart, seconds) == 0
     assert [moved(heart, check) for check in checks] == [by] * 5
@@ -82,7 +83,7 @@ def test_while_pings_were_refused_no_sweep_counts(heart, seconds, by):
 
 
 def test_a_long_sweep_is_no_outage(heart):
-    marked = [heart.create(1) for _ in range(10)]
+    marked = times(10, heart.create, 1)
     check = heart.create(HOUR)
     beat(heart)
     heart.pass_time(2)
@@ -96,7 +97,7 @@ def test_a_long_sweep_is_no_outage(heart):
 
 def begun(heart):
     """Five checks, of which a process has moved two by two hours, and was killed then."""
-    checks = [heart.create(HOUR) for _ in range(5)]
+    checks = times(5, heart.create, HOUR)
     beat(heart)
     heart.clock.advance(2 * HOUR)
     sweep = heart.new_sweep()

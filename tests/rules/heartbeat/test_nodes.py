@@ -5,6 +5,7 @@ import pytest
 from cardbeat.database.schema import numbers
 from cardbeat.errors import LeaseLost
 from cardbeat.heartbeat.sweep import POLL_SECONDS
+from tests.kit.lists import times
 from tests.kit.nodes import Nodes
 from tests.kit.postgresql import BOTH_ENGINES
 
@@ -40,7 +41,7 @@ def test_only_the_holder_of_the_lease_sweeps_and_reports(nodes):
 
 
 def test_a_node_that_was_suspended_past_its_lease_changes_nothing(nodes):
-    checks = [nodes.first.create(1) for _ in range(5)]
+    checks = times(5, nodes.first.create, 1)
     nodes.first.fence.take()
     nodes.first.sweep.sweep_once()
     nodes.pass_time(HOUR)
@@ -52,7 +53,7 @@ def test_a_node_that_was_suspended_past_its_lease_changes_nothing(nodes):
     sweep = nodes.first.sweep_every(60, after=lambda: reports.append(1))
     assert sweep.sweep_or_look() == POLL_SECONDS
     assert (noted(nodes.second), reports) == (before, [])
-    assert [nodes.first.status(check) for check in checks] == ["on_time"] * 5
+    assert [*map(nodes.first.status, checks)] == ["on_time"] * 5
 
 
 @pytest.mark.parametrize("sweep_seconds", [0.5, 5, 60])
@@ -79,7 +80,7 @@ def test_every_node_knows_how_long_ago_a_sweep_was(nodes):
         first.sweep_or_look()
         second.sweep_or_look()
         nodes.pass_time(50)
-        assert [sweep.age_seconds() for sweep in (first, second)] == [50, 50]
+        assert first.age_seconds() == second.age_seconds() == 50
     nodes.pass_time(200)
     second.sweep_or_look()
     assert not second.healthy()

@@ -1,10 +1,13 @@
 """Pings that wait for the same commit: each has its own answer, and all of them few statements."""
 
+from itertools import product
+
 import pytest
 
 from cardbeat.errors import Unavailable
 from cardbeat.web.message import Request
 from tests.kit.heart import Heart
+from tests.kit.lists import each, times
 from tests.kit.postgresql import BOTH_ENGINES
 from tests.kit.support import GOOD_CHECK, begun, writer_held
 
@@ -26,11 +29,7 @@ def together(heart, *signals):
 
 
 def test_signals_of_one_check_in_a_group_count_in_their_order(heart):
-    fails_last, pings_last, other = (
-        heart.create(),
-        heart.create(),
-        heart.create(),
-    )
+    fails_last, pings_last, other = times(3, heart.create)
     told = together(
         heart,
         *(
@@ -41,21 +40,16 @@ def test_signals_of_one_check_in_a_group_count_in_their_order(heart):
         ),
         *(("ping", pings_last), ("fail", fails_last), ("ping", pings_last)),
     )
-    overdue = [one.status == "overdue" for one in told]
-    assert overdue == [False, True, False, True, False, True, False]
-    assert [one.recovered for one in told] == [False] * 4 + [True] + [
-        False
-    ] * 2
+    by_turns = ["on_time", "overdue"] * 3
+    assert each(told, "status") == [*by_turns, "on_time"]
+    assert each(told, "recovered") == [False] * 4 + [True] + [False] * 2
     assert heart.alert_types(fails_last) == ["check.overdue"]
     assert heart.alert_types(pings_last) == [
         "check.overdue",
         "check.recovered",
     ]
-    pings = [
-        heart.read(check).ping_count
-        for check in (fails_last, pings_last, other)
-    ]
-    assert pings == [1, 2, 1]
+    checks = map(heart.read, (fails_last, pings_last, other))
+    assert each(checks, "ping_count") == [1, 2, 1]
     assert heart.checks.totals() == {"on_time": 2, "overdue": 1}
 
 
@@ -76,10 +70,10 @@ def test_a_failure_while_no_alert_can_be_stored_is_not_acknowledged(heart):
 
 
 def test_many_that_turn_at_once_have_an_alert_each(heart):
-    checks = [heart.create() for _ in range(20)]
-    told = together(heart, *[("fail", check) for check in checks])
-    told += together(heart, *[("ping", check) for check in checks])
-    assert [one.status for one in told] == ["overdue"] * 20 + ["on_time"] * 20
+    checks = times(20, heart.create)
+    told = together(heart, *product(["fail"], checks))
+    told += together(heart, *product(["ping"], checks))
+    assert each(told, "status") == ["overdue"] * 20 + ["on_time"] * 20
     types = {tuple(heart.alert_types(check)) for check in checks}
     assert types == {("check.overdue", "check.recovered")}
 

@@ -6,6 +6,7 @@ from cardbeat.config import TESTS_AN_HOUR
 from cardbeat.errors import TooMany
 from cardbeat.heartbeat.checks import WAITING_TESTS, Checks
 from tests.kit.heart import Heart, at_once
+from tests.kit.lists import times
 from tests.kit.postgresql import BOTH_ENGINES
 
 pytestmark = BOTH_ENGINES
@@ -80,7 +81,7 @@ def test_thirty_are_taken_in_an_hour(heart):
 
 
 def test_at_once_no_more_are_taken(heart):
-    checks = [heart.create() for _ in range(20)]
+    checks = times(20, heart.create)
     results = at_once(
         *([lambda check=check: take(heart, check) for check in checks] * 3)
     )

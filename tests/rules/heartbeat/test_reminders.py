@@ -5,6 +5,7 @@ import json
 import pytest
 
 from cardbeat.heartbeat.alerts.message import Outcome
+from tests.kit.lists import times
 from tests.kit.mail import FAILED, Mail
 from tests.kit.postgresql import BOTH_ENGINES
 from tests.kit.support import wait_until
@@ -105,12 +106,12 @@ def test_many_checks_are_marked_and_reminded_of_in_the_steps_of_one_sweep(
     heart,
 ):
     heart.sweep = heart.sweep_every(60, marked_at_once=4)
-    reminded = [heart.create(repeat_seconds=REPEAT) for _ in range(7)]
+    reminded = times(7, heart.create, repeat_seconds=REPEAT)
     sweep(heart, 61)
     heart.take_all()
-    marked = [heart.create() for _ in range(6)]
+    marked = times(6, heart.create)
     # Not in one go, which would be a downtime and postpone deadlines.
-    assert sum(sweep(heart, 61) for _ in range(5)) == 6
+    assert sum(times(5, sweep, heart, 61)) == 6
     assert all(
         heart.alert_types(check) == [OVERDUE, REMINDER] for check in reminded
     )

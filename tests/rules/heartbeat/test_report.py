@@ -3,6 +3,7 @@ import threading
 import pytest
 
 from cardbeat.heartbeat.report import Report
+from tests.kit.lists import each
 from tests.kit.receiver import NO_CONTENT, Receiver, hang, say
 from tests.kit.support import wait_until
 
@@ -10,9 +11,7 @@ from tests.kit.support import wait_until
 def wait_for_the_end():
     """Until no report is under way."""
     wait_until(
-        lambda: (
-            "report" not in {thread.name for thread in threading.enumerate()}
-        )
+        lambda: "report" not in set(each(threading.enumerate(), "name"))
     )
 
 

@@ -13,6 +13,7 @@ from cardbeat.heartbeat.tidy import (
 )
 from cardbeat.keys.store import OLD_SECRET_SECONDS, hash_of
 from tests.kit.heart import Heart, at_once
+from tests.kit.lists import each, times
 from tests.kit.postgresql import BOTH_ENGINES, SQLITE
 from tests.kit.support import FakeClock, wait_until
 
@@ -32,7 +33,7 @@ def dead(heart):
 
 def add_checks(heart, key, count, alerts_each=0):
     """Give a key many checks, each with so many alerts."""
-    checks = [heart.create(key=key) for _ in range(count)]
+    checks = times(count, heart.create, key=key)
 
     def add(transaction):
         for _ in range(alerts_each):
@@ -100,10 +101,10 @@ def test_all_revoked_keys_go_and_no_other(heart, open_again):
     # Several processes may do it at once.
     tidies = [Tidy(heart.database), Tidy(open_again()), Tidy(heart.database)]
     results = at_once(
-        *[tidy.remove_revoked for tidy in tidies], lambda: heart.ping(mine)
+        *each(tidies, "remove_revoked"), lambda: heart.ping(mine)
     )
     assert not [result for result in results if isinstance(result, Exception)]
-    assert {key.id for key in heart.keys.all()} == {heart.key.id, keys[0].id}
+    assert set(each(heart.keys.all(), "id")) == {heart.key.id, keys[0].id}
     assert count(heart.database) == [2, 71, 140]
     assert count_by_key(heart.database) == {heart.key.id: 1, keys[0].id: 70}
 
@@ -171,7 +172,7 @@ class Server:
             self.tidy.tidy()
 
     def left(self, *issued):
-        ids = {key.id for key in self.keys.all()}
+        ids = set(each(self.keys.all(), "id"))
         assert self.heart.key.id in ids
         return [each.key.id in ids for each in issued]
 
@@ -189,8 +190,8 @@ def test_a_key_that_was_not_used_goes_after_90_days(server, caplog):
     imported = server.keys.issue("a@b")
     (check,) = add_checks(server.heart, imported.key, 1)
     server.run(UNUSED_DAYS)
-    for each in used:
-        server.keys.authenticate(hash_of(each.value))
+    for issued in used:
+        server.keys.authenticate(hash_of(issued.value))
     assert server.left(*unused, *used) == [True] * 4
     server.run(1)
     assert server.left(*unused, *used) == [False, False, True, True]

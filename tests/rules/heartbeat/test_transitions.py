@@ -4,6 +4,7 @@ import pytest
 
 from cardbeat.heartbeat.check import LINES, OVERDUE, note
 from tests.kit.heart import Heart
+from tests.kit.lists import numbered
 from tests.kit.postgresql import BOTH_ENGINES
 
 pytestmark = BOTH_ENGINES
@@ -16,9 +17,9 @@ def log(caplog):
 
 
 def test_of_thousands_at_once_only_the_number_is_told(log):
-    note(OVERDUE, [f"check {number}" for number in range(1000)])
+    note(OVERDUE, numbered("check {}", 1000))
     assert log.messages == [
-        *(f"check {number} is overdue" for number in range(LINES)),
+        *numbered("check {} is overdue", LINES),
         "each of 980 more checks is overdue",
     ]
 

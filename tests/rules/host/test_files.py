@@ -9,6 +9,7 @@ from cardbeat.errors import Unavailable
 from cardbeat.host.disk import RESERVE_BYTES, Reserve
 from cardbeat.host.staging import PREFIX, remove_left_behind, staging_folder
 from tests.kit.artifact import ROOT
+from tests.kit.lists import each
 from tests.kit.support import FakeClock
 from tests.kit.systems import LINKS, WINDOWS
 
@@ -84,7 +85,7 @@ def test_what_else_is_named_so_and_one_that_may_be_in_use_stays(killed):
             path.mkdir()
             (path / ("lock" if name == "fresh" else "notes.txt")).touch()
     remove_left_behind(other.parent)
-    assert {path.name for path in other.iterdir()} == {"copy", "lock"}
+    assert set(each(other.iterdir(), "name")) == {"copy", "lock"}
     assert len(left_behind(other.parent)) == 3
 
 

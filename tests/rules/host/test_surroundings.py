@@ -12,6 +12,7 @@ import pytest
 from cardbeat.errors import StartupError
 from cardbeat.host import surroundings
 from tests.kit.artifact import ROOT, clean_environment
+from tests.kit.lists import times
 from tests.kit.systems import WINDOWS
 
 SOCKETS = pytest.mark.skipif(WINDOWS, reason="Windows has no such sockets")
@@ -96,7 +97,7 @@ def test_a_server_says_when_it_is_ready_alive_and_stopping(manager, tmp_path):
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL
     ) as server:
-        assert [manager.recv(100) for _ in range(3)] == [
+        assert times(3, manager.recv, 100) == [
             b"READY=1",
             b"WATCHDOG=1",
             b"WATCHDOG=1",

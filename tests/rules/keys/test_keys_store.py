@@ -16,6 +16,7 @@ from cardbeat.keys.store import (
     hash_of,
 )
 from tests.kit.heart import at_once
+from tests.kit.lists import each, numbered
 from tests.kit.postgresql import BOTH_ENGINES, SQLITE
 
 pytestmark = BOTH_ENGINES
@@ -51,9 +52,9 @@ class SlowReads:
 def columns(database, names):
     with database.read() as connection:
         return [
-            tuple(row)
-            for row in connection.execute(
-                f"SELECT {names} FROM keys ORDER BY seq"
+            *map(
+                tuple,
+                connection.execute(f"SELECT {names} FROM keys ORDER BY seq"),
             )
         ]
 
@@ -63,6 +64,11 @@ def found(keys, digest):
     with contextlib.suppress(Refusal):
         return keys.authenticate(digest)
     return None
+
+
+def refused(keys, digests):
+    """Those of these hashes."""
+    return [digest for digest in digests if not found(keys, digest)]
 
 
 def test_a_key_is_cached_for_a_second(keys, monotonic):
@@ -87,14 +93,14 @@ def test_what_has_ended_is_refused_here_at_once_and_elsewhere_after_a_second(
     ended = [reader]
     if end in ENDS_OF_A_KEY:
         ended.append(hash_of(issued.value))
-    for each in (keys, elsewhere):
-        assert found(each, other)
-        assert all(found(each, digest) for digest in ended)
+    for store in (keys, elsewhere):
+        assert found(store, other)
+        assert refused(store, ended) == []
     ENDS_OF_A_READER[end](keys, issued.key)
-    assert not any(found(keys, digest) for digest in ended)
+    assert refused(keys, ended) == ended
     assert keys.cached(other)
     monotonic.advance(CACHE_SECONDS)
-    assert not any(found(elsewhere, digest) for digest in ended)
+    assert refused(elsewhere, ended) == ended
 
 
 def test_a_key_that_ends_while_it_is_read_is_not_cached(database, open_keys):
@@ -112,7 +118,7 @@ def test_of_many_rotations_of_one_value_one_is_made(keys):
     results = at_once(*[lambda: keys.rotate(key)] * 8)
     results.sort(key=lambda result: isinstance(result, Refusal))
     assert found(keys, hash_of(results[0].value))
-    assert [refused.status for refused in results[1:]] == [401] * 7
+    assert each(results[1:], "status") == [401] * 7
 
 
 def test_a_change_that_may_be_done_leaves_no_old_value(
@@ -171,7 +177,7 @@ def test_the_first_use_of_a_key_or_its_reader_is_noted_once(
     assert columns(database, "used_at") == [(None,)] * 3
     first = int(clock())
     for _ in range(2):
-        assert all(found(keys, digest) for digest in digests)
+        assert refused(keys, digests) == []
         assert columns(database, "used_at") == [(first,), (first,), (None,)]
         clock.advance(1000)
         monotonic.advance(1000)
@@ -228,7 +234,7 @@ def test_a_new_webhook_secret_leaves_the_one_before_for_a_day(
 
 @SQLITE
 def test_only_so_many_keys_are_cached(keys, database):
-    digests = [hash_of(str(number)) for number in range(MAX_CACHED + 50)]
+    digests = [*map(hash_of, numbered("{}", MAX_CACHED + 50))]
     sql = (
         "INSERT INTO keys (id, scope, tier, hash, prefix, created_at, used_at)"
         " VALUES (?, 'cards', 'free', ?, 'sk_', 1, 1)"
@@ -238,12 +244,9 @@ def test_only_so_many_keys_are_cached(keys, database):
             it.execute(sql, (digest.hex(), digest)) for digest in digests
         ]
     )
-    assert all(found(keys, digest) for digest in digests)
-    assert (
-        0
-        < sum(keys.cached(digest) is not None for digest in digests)
-        <= MAX_CACHED
-    )
+    assert refused(keys, digests) == []
+    cached = [*filter(keys.cached, digests)]
+    assert 0 < len(cached) <= MAX_CACHED
 
 
 @SQLITE

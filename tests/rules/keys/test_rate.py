@@ -4,20 +4,21 @@ import random
 
 from cardbeat.keys.rate import RateLimit
 from tests.kit.heart import at_once
+from tests.kit.lists import times
 from tests.kit.support import FakeClock
 
 
 def test_a_burst_passes_and_the_next_waits_for_its_share():
     clock = FakeClock(0)
     limit = RateLimit(clock)
-    assert [limit.take({"a": 30}) for _ in range(32)] == [0] * 30 + [2, 2]
+    assert times(32, limit.take, {"a": 30}) == [0] * 30 + [2, 2]
     clock.advance(2)
     assert [limit.take({"a": 30}), limit.take({"a": 30})] == [0, 2]
 
 
 def test_several_names_are_taken_together_or_not_at_all():
     limit = RateLimit(FakeClock(0))
-    assert [limit.take({"a": 1, "wide": 3}) for _ in range(5)] == [
+    assert times(5, limit.take, {"a": 1, "wide": 3}) == [
         0,
         60,
         60,
@@ -70,7 +71,7 @@ def test_no_time_holds_more_than_a_burst_and_the_rate_and_a_wait_is_exact():
 
 def test_threads_share_a_limit():
     limit = RateLimit(FakeClock(0))
-    waits = at_once(*[lambda: [limit.take({"a": 100}) for _ in range(50)]] * 8)
+    waits = at_once(*[lambda: times(50, limit.take, {"a": 100})] * 8)
     assert sum(each.count(0) for each in waits) == 100
 
 

@@ -5,6 +5,7 @@ import json
 from importlib import resources
 
 from cardbeat.typeset.faces.files import read_catalogue
+from tests.kit.lists import each
 
 FOLDER = resources.files("cardbeat") / "fonts"
 SUBSETS = {subset.name: subset for subset in read_catalogue()}
@@ -31,12 +32,10 @@ def test_every_package_brings_its_licence():
 
 
 def test_every_subset_has_a_file_in_each_weight():
-    names = {file.name for file in FOLDER.iterdir()}
+    names = set(each(FOLDER.iterdir(), "name"))
     for subset in SUBSETS.values():
-        assert {subset.path(weight) for weight in subset.weights} <= names
-        assert len({subset.path(weight) for weight in subset.weights}) == len(
-            subset.weights
-        )
+        assert {*map(subset.path, subset.weights)} <= names
+        assert len({*map(subset.path, subset.weights)}) == len(subset.weights)
 
 
 def test_a_weight_that_is_not_there_is_drawn_in_the_nearest():

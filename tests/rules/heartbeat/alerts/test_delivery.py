@@ -19,6 +19,7 @@ from cardbeat.heartbeat.alerts.limits import (
 from cardbeat.heartbeat.alerts.message import Outcome
 from cardbeat.heartbeat.alerts.retries import SCHEDULE_SECONDS
 from tests.kit.heart import Heart
+from tests.kit.lists import each, numbered, times
 from tests.kit.mail import FAILED, Mail
 from tests.kit.postgresql import BOTH_ENGINES, POSTGRESQL, SQLITE
 from tests.kit.support import wait_until
@@ -68,9 +69,7 @@ def refused(mail, check):
 
 
 def attempts(mail, check):
-    return [
-        alert["attempts"] for alert in reversed(mail.outbox.newest(check.id))
-    ]
+    return each(reversed(mail.outbox.newest(check.id)), "attempts")
 
 
 def waits_until(mail, check):
@@ -206,7 +205,7 @@ def test_outages_behind_20_waiting_alerts_are_counted_for_the_next_that_is_sent(
     mail.ping(refused)
     mail.settled(23)
     told = mail.told[1:]
-    assert [body["type"] for body in told] == [OVERDUE, RECOVERED] * 11
+    assert each(told, "type") == [OVERDUE, RECOVERED] * 11
     assert [body["data"].get("outages") for body in told] == [30, *[None] * 21]
 
 
@@ -363,7 +362,7 @@ def test_of_four_places_at_a_host_or_address_one_is_kept_for_checks_whose_last_a
     mail.addresses = {f"{number}.example": "crowd" for number in range(9)} | {
         "known.example": "crowd"
     }
-    mail.hung = {f"{number}.example" for number in range(9)}
+    mail.hung = set(numbered("{}.example", 9))
     for number in range(9):
         (check,) = key_with(mail, f"{number}.example")
         mail.fail(check)
@@ -378,7 +377,7 @@ def test_hung_receivers_of_many_keys_leave_senders_for_others(mail):
     (known,) = key_with(mail, "known.example")
     mail.fail(known)
     mail.settled(1)
-    hosts = [f"{number}.hung.example" for number in range(28 * 5)]
+    hosts = numbered("{}.hung.example", 28 * 5)
     mail.hung = set(hosts)
     with paused(mail):
         for place in range(0, len(hosts), 5):
@@ -397,7 +396,7 @@ def test_hung_receivers_of_many_keys_leave_senders_for_others(mail):
 
 
 def test_one_key_gets_half_of_the_senders(mail):
-    hosts = [f"{number}.hung.example" for number in range(SENDERS)]
+    hosts = numbered("{}.hung.example", SENDERS)
     mail.hung = set(hosts)
     for check in key_with(mail, *hosts):
         mail.fail(check)
@@ -423,9 +422,9 @@ def test_the_look_for_keys_with_due_alerts_takes_no_longer_with_more_alerts(
     """Else 100 keys with 100 alerts each keep the delivery from all posts."""
     work = []
     mail.delivery.stop(60)
-    for each in (1, 30):
+    for checks in (1, 30):
         for number in range(20):
-            for check in key_with(mail, f"{number}.example", each=each):
+            for check in key_with(mail, f"{number}.example", each=checks):
                 mail.test(check)
         steps = []
 
@@ -449,7 +448,7 @@ def test_an_unlimited_key_has_no_limit_of_first_posts(limited):
 
 @SQLITE
 def test_a_limited_key_begins_so_many_alerts_in_an_hour(limited):
-    checks = [limited.heart.create() for _ in range(100)]
+    checks = times(100, limited.heart.create)
     for _ in range(3):
         for check in checks:
             limited.flap(check)
@@ -500,7 +499,7 @@ def test_a_receiver_that_was_silent_gets_the_next_try_when_the_history_says(
 def test_silent_receivers_that_are_more_than_the_senders_wait_for_the_others_of_their_key(
     mail,
 ):
-    dead = [f"a{number}.example" for number in range(12)]
+    dead = numbered("a{}.example", 12)
     mail.silent = set(dead)
     with paused(mail, senders=4):
         for check in key_with(mail, *dead, "b.example", each=3):

@@ -13,6 +13,7 @@ from cardbeat.heartbeat.alerts import recording
 from cardbeat.heartbeat.alerts.message import OVERDUE, RECOVERED, REMINDER
 from cardbeat.heartbeat.alerts.outbox import Message, Outbox, Queue, Result
 from cardbeat.heartbeat.check import Check
+from tests.kit.lists import numbered
 from tests.kit.postgresql import POSTGRESQL
 
 pytestmark = POSTGRESQL
@@ -141,7 +142,7 @@ def deliver(outbox, timed):
                 connection,
                 queue,
                 NOW,
-                [f"h{n}.example" for n in range(40)],
+                numbered("h{}.example", 40),
                 ["h49.example"],
                 0,
                 256,

@@ -13,6 +13,7 @@ from cardbeat.errors import Refusal, TooMany
 from cardbeat.heartbeat.alerts.message import TEST
 from cardbeat.heartbeat.alerts.outbox import Result
 from tests.kit.heart import Heart, at_once
+from tests.kit.lists import times
 from tests.kit.nodes import held_at_commit, waits_for_a_lock
 from tests.kit.postgresql import POSTGRESQL
 from tests.kit.support import wait_until
@@ -114,9 +115,7 @@ def test_whatever_nodes_do_at_once_each_first_alert_has_its_time_and_no_other_on
     nodes,
 ):
     """All three also store results, which is harder than a lease that two take themselves to hold."""
-    checks = [
-        nodes[0].create(webhook_url="https://a.example/") for _ in range(4)
-    ]
+    checks = times(4, nodes[0].create, webhook_url="https://a.example/")
     ends_at = time.monotonic() + SECONDS
     deeds = []
     for place, node in enumerate(nodes):

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from cardbeat.heartbeat.alerts.message import body_of
 from cardbeat.heartbeat.alerts.receivers import RECEIVERS, request_for
 from tests.kit.documentation import DOCS
+from tests.kit.lists import each
 from tests.rules.heartbeat.alerts.test_message import (
     KINDS,
     check_with,
@@ -28,7 +29,7 @@ DOCUMENTED = json.loads(
 
 Without a name: every other one.
 """
-URLS = [receiver["url"] for receiver in DOCUMENTED.values()]
+URLS = each(DOCUMENTED.values(), "url")
 (
     SLACK,
     DISCORD,
@@ -133,7 +134,7 @@ def test_a_url_of_another_shape_gets_the_alert_as_it_is_stored(url):
     assert request_for(url, stored()) == (url, stored())
 
 
-@pytest.mark.parametrize("name", [receiver["name"] for receiver in RECEIVERS])
+@pytest.mark.parametrize("name", each(RECEIVERS, "name"))
 def test_a_receiver_is_known_in_each_shape_of_its_urls(name):
     documented = DOCUMENTED[name]
     for url in documented["other_urls"]:
@@ -218,31 +219,20 @@ def test_a_link_stays_as_it_is_whatever_is_escaped_around_it(url):
 
 
 def test_each_kind_of_alert_has_its_title_noise_and_type():
-    titles = [
-        '"nightly backup" is overdue',
-        '"nightly backup" is still overdue',
-        '"nightly backup" has recovered',
-    ]
-    for url in (NTFY, GOTIFY, APPRISE):
-        assert [sent_to(url, kind)["title"] for kind in KINDS] == [
-            *titles,
-            'Test alert for "nightly backup"',
-        ]
-    assert [sent_to(GOTIFY, kind)["priority"] for kind in KINDS] == [
-        8,
-        8,
-        5,
-        5,
-    ]
-    assert [sent_to(APPRISE, kind)["type"] for kind in KINDS] == [
-        "failure",
-        "failure",
-        "success",
-        "info",
-    ]
+    rows = (
+        ('"nightly backup" is overdue', 8, "failure"),
+        ('"nightly backup" is still overdue', 8, "failure"),
+        ('"nightly backup" has recovered', 5, "success"),
+        ('Test alert for "nightly backup"', 5, "info"),
+    )
+    for kind, (title, priority, noise) in zip(KINDS, rows, strict=True):
+        for url in (NTFY, GOTIFY, APPRISE):
+            assert sent_to(url, kind)["title"] == title
+        assert sent_to(GOTIFY, kind)["priority"] == priority
+        assert sent_to(APPRISE, kind)["type"] == noise
 
 
-@pytest.mark.parametrize("name", [receiver["name"] for receiver in RECEIVERS])
+@pytest.mark.parametrize("name", each(RECEIVERS, "name"))
 def test_the_documentation_has_each_receiver_in_its_table(name):
     table = re.findall(
         r"^\| (.+?) \|.*https?://", DOCS["alerts"], re.MULTILINE

@@ -85,9 +85,7 @@ def no_network(*_args):
 
 
 def resolver(*addresses):
-    return lambda _host: [
-        ipaddress.ip_address(address) for address in addresses
-    ]
+    return lambda _host: [*map(ipaddress.ip_address, addresses)]
 
 
 def error_of(url, *, lookup=no_network, **options):
