@@ -254,7 +254,9 @@ def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
             copy.execute(statement)
     else:
         for table in TABLES:
-            names = ", ".join(columns_of(copy, table))
+            kept = columns_of(copy, table, "old")
+            both = [name for name in columns_of(copy, table) if name in kept]
+            names = ", ".join(both)
             copy.execute(
                 f"INSERT INTO {table} ({names}) SELECT {names} FROM old.{table}"
             )
@@ -262,9 +264,11 @@ def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
     copy.execute("DETACH old")
 
 
-def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:
+def columns_of(
+    connection: sqlite3.Connection, table: str, file: str = "main"
+) -> list[str]:
     """The names of a table's columns, without those that are computed from others."""
-    info = connection.execute(f"PRAGMA table_info({table})")
+    info = connection.execute(f"PRAGMA {file}.table_info({table})")
     return [row["name"] for row in info]
 
 
