@@ -126,6 +126,7 @@ class Service:
             self._clock,
             tiers=config.tiers,
             senders=clients_and_senders()[1],
+            fence=database.fence,
         )
         self.sweep = Sweep(
             database,
@@ -216,6 +217,7 @@ class Service:
         on_stop_signals(lambda _number, _frame: self._stop())
         wake_on_signals(self.server.loop.waker)
         try:
+            self.database.claim()
             self.delivery.start()
             for thread in self._threads:
                 thread.start()

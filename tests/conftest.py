@@ -93,6 +93,6 @@ def app(config, clock, put_new_file):
     service = service_of(config, clock)
     if service.database.fence is not None:
         # No other node sweeps.
-        service.database.lease().take()
+        service.database.fence.take()
     yield App(service, clock)
     service.close()

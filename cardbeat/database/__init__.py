@@ -13,7 +13,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from cardbeat.database.database import Database, Lease, Row, Transaction
+from cardbeat.database.database import (
+    Database,
+    Lease,
+    Row,
+    Transaction,
+    numbers,
+    set_numbers,
+)
 from cardbeat.database.sqlite.database import SqliteDatabase
 from cardbeat.errors import StartupError
 
@@ -22,6 +29,8 @@ __all__ = [
     "Lease",
     "Row",
     "Transaction",
+    "numbers",
+    "set_numbers",
 ]
 
 OLDEST_DRIVER = (3, 2, 11)

@@ -6,7 +6,7 @@ a commit is the next group: up to `MOST_PINGS` pings, one of each client in turn
 share one.
 
 Pings are many and equal, so neighbours with the same work are made by one call. A write that fails
-undoes only itself: if a call for several pings fails, each is made alone.
+undoes only itself: its group is made again in parts, and its part write by write.
 """
 
 import contextlib
@@ -115,6 +115,10 @@ class Database(ABC):
     An engine calls the constructor last: it starts the writer's thread.
     """
 
+    call_by_call = False
+    """Whether each call of a group is a transaction of its own."""
+    errors_of_one: tuple[type[Exception], ...] = ()
+    """Trouble with the database that concerns one write only."""
     fence: Lease | None = None
     """The lease, where several machines share the database. None for a file."""
     row_lock = ""
@@ -153,9 +157,14 @@ class Database(ABC):
         """
         connection = self._idle.get()
         try:
-            with self._errors("read"):
-                connection = self._reader(connection)
-                yield connection
+            connection = self._reader(connection)
+            yield connection
+        except Exception as error:
+            refusal = self._translated(error)
+            if refusal is error:
+                raise
+            self._log_trouble("read", error)
+            raise refusal from error
         finally:
             self._idle.put(connection)
             if self._is_closed:
@@ -206,8 +215,8 @@ class Database(ABC):
         """The Unix time, the same for all that have the database open. Never waits."""
 
     @abstractmethod
-    def lease(self) -> Lease:
-        """The lease. Raises `StartupError` if there can be none."""
+    def claim(self) -> None:
+        """Call before serving. Raises `StartupError` if another server has the same file."""
 
     def lock(
         self, transaction: Transaction, sql: str, values: Sequence[Any], /
@@ -257,34 +266,18 @@ class Database(ABC):
     def _reader(self, connection: Any) -> Any:
         """A connection that can't write: this one if there is one and it can be used."""
 
-    @contextlib.contextmanager
-    def _errors(self, deed: str) -> Iterator[None]:
-        """Raises trouble as a refusal, and logs it. `deed` is what the database can't do."""
-        try:
-            yield
-        except Exception as error:
-            refusal = self._translated(error)
-            if refusal is error:
-                raise
-            # A `MemoryError` has no text.
-            found = " ".join(str(error).split()) or "out of memory"
-            self._told.error(f"the database can't {deed}: {found}")
-            raise refusal from error
+    def _log_trouble(self, deed: str, error: BaseException) -> None:
+        # A `MemoryError` has no text.
+        found = " ".join(str(error).split()) or "out of memory"
+        self._told.error(f"the database can't {deed}: {found}")
 
     @abstractmethod
-    def _translated(self, error: Exception) -> Exception:
+    def _translated(self, error: BaseException) -> BaseException:
         """A refusal for trouble with the database; any other error unchanged."""
-
-    def _parts(self, group: list[Write[Any]]) -> list[list[Write[Any]]]:
-        """The parts of a group that are one transaction each."""
-        return [group]
 
     @abstractmethod
     def _commit(self, group: list[Write[Any]]) -> None:
-        """Make the writes of a group in one transaction. Sets the value or error of each.
-
-        What it raises fails all of them.
-        """
+        """Make the writes of a group in one transaction, or raise an error and make none."""
 
     @abstractmethod
     def _close_writer(self) -> None: ...
@@ -299,19 +292,38 @@ class Database(ABC):
 
     def _run(self) -> None:
         while group := self._next_group():
-            for part in self._parts(group):
-                try:
-                    self._commit(part)
-                except BaseException as error:
-                    for write in part:
-                        write.error = error
-                    if isinstance(error, Unavailable):
-                        self.pings_refused |= any(
-                            write.is_ping for write in part
-                        )
+            for part in by_work(group) if self.call_by_call else [group]:
+                self._make(part)
                 for write in part:
                     _call(write.tell)
                 _call(self._tell_listeners, part)
+
+    def _make(self, group: list[Write[Any]]) -> None:
+        """Make the writes of a group, and set the value or error of each.
+
+        Trouble with the database fails all. Any other error fails one write, so the group is made
+        again in smaller ones. Example: with pings p1, p2 and updates a, b, of which b fails, the
+        next are (p1, p2), (a) and (b).
+        """
+        try:
+            self._commit(group)
+        except BaseException as error:
+            refusal = self._translated(error)
+            is_of_all = refusal is not error and not isinstance(
+                error, self.errors_of_one
+            )
+            if is_of_all:
+                self._log_trouble("write", error)
+                self.pings_refused |= any(write.is_ping for write in group)
+            if is_of_all or len(group) == 1:
+                for write in group:
+                    write.error = refusal
+                return
+            parts = by_work(group)
+            if len(parts) == 1:
+                parts = [[write] for write in group]
+            for part in parts:
+                self._make(part)
 
     def _next_group(self) -> list[Write[Any]]:
         """Wait for writes, and return those of the next group; none at the end."""
@@ -338,6 +350,23 @@ class Database(ABC):
         if stored:
             for listener in self.ping_listeners:
                 listener(stored)
+
+
+def numbers(transaction: Transaction) -> dict[str, int]:
+    """What the service remembers over a restart, in the table `monitor`: each under its name."""
+    return dict(
+        transaction.execute("SELECT name, value FROM monitor").fetchall()
+    )
+
+
+def set_numbers(transaction: Transaction, **values: int) -> None:
+    """Replace the numbers of these names, inside the caller's transaction."""
+    for name, value in values.items():
+        transaction.execute(
+            "INSERT INTO monitor (name, value) VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, value),
+        )
 
 
 def _call(callback: Callable[..., object], *values: object) -> None:

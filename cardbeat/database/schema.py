@@ -1,4 +1,4 @@
-"""The versions of the tables, the scripts that make them, and the numbers in `monitor`.
+"""The versions of the tables, and the scripts that make them.
 
 SQLite: from `010.sql` on each script makes all tables of a new file. A file of an older version is
 replaced by a new one that gets its rows: the columns that both have, or from version 9 what
@@ -35,23 +35,6 @@ def require_known(found: int, place: str) -> None:
         raise StartupError(
             f"{place} was written by an older cardbeat (schema {found}), and 1.0.0 is the last"
             " version that brings it up to date; start that one once, then this one"
-        )
-
-
-def numbers(transaction: Transaction) -> dict[str, int]:
-    """What the service remembers over a restart, in the table `monitor`: each under its name."""
-    return dict(
-        transaction.execute("SELECT name, value FROM monitor").fetchall()
-    )
-
-
-def set_numbers(transaction: Transaction, **values: int) -> None:
-    """Replace the numbers of these names, inside the caller's transaction."""
-    for name, value in values.items():
-        transaction.execute(
-            "INSERT INTO monitor (name, value) VALUES (?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (name, value),
         )
 
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cardbeat.clock import Clock, time_or_none, utc_text
-from cardbeat.database import Database, Row, Transaction
-from cardbeat.database.schema import numbers
+from cardbeat.database import Database, Row, Transaction, numbers
 from cardbeat.errors import Invalid
 from cardbeat.heartbeat.alerts import message, recording
 from cardbeat.heartbeat.alerts.recording import marks

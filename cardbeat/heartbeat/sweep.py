@@ -14,8 +14,13 @@ import time
 from collections.abc import Callable
 
 from cardbeat.clock import Clock
-from cardbeat.database import Database, Lease, Transaction
-from cardbeat.database.schema import numbers, set_numbers
+from cardbeat.database import (
+    Database,
+    Lease,
+    Transaction,
+    numbers,
+    set_numbers,
+)
 from cardbeat.errors import LeaseLost
 from cardbeat.heartbeat import outages
 from cardbeat.heartbeat.alerts import message, recording

@@ -93,14 +93,6 @@ def _has_modes(folder: Path) -> bool:
     return True
 
 
-def status_of(path: Path) -> os.stat_result | None:
-    """The status of the file or folder at a path, links followed; None if there can be none."""
-    try:
-        return path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
 def create_private(path: Path, folder: Path | None = None) -> int:
     """A descriptor of a new, empty file with mode 600. Root gives it to the owner of its folder.
 

@@ -37,6 +37,8 @@ LOCK_FLAGS: Final = os.O_RDWR | _FILE_FLAGS
 """Flags to open a lock file: as `READ_FLAGS`. Windows follows links, but only administrators can
 make them there."""
 
+LOCK_POLL_SECONDS: Final = 0.0005
+"""From one attempt to the next: finds the lock free between two commits of another process."""
 IN_USE_SECONDS: Final = 0.5
 """On Windows, a file that another program has open can't be replaced or removed: retry for this
 long."""
@@ -57,13 +59,21 @@ def send_datagram(address: str, content: bytes) -> None:
             sender.sendto(content, address)
 
 
-def try_lock(descriptor: int) -> bool:
-    """Take the file's lock through this descriptor, without waiting; False if another descriptor
-    holds it.
+def try_lock(descriptor: int, seconds: float = 0) -> bool:
+    """Take the file's lock through this descriptor; False if another one holds it for so long.
 
     The system frees the lock when the descriptor is closed or the process ends. Raises `OSError` on
     a file system without locks.
     """
+    end = time.monotonic() + seconds
+    while not _takes_lock(descriptor):
+        if time.monotonic() >= end:
+            return False
+        time.sleep(LOCK_POLL_SECONDS)
+    return True
+
+
+def _takes_lock(descriptor: int) -> bool:
     try:
         if sys.platform == "win32":
             # Locks the byte at the descriptor's position, which stays 0: lock files are empty and

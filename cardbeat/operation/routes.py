@@ -21,8 +21,7 @@ from cardbeat import __version__
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.clock import Clock
-from cardbeat.database import Database, Transaction
-from cardbeat.database.schema import set_numbers
+from cardbeat.database import Database, Transaction, set_numbers
 from cardbeat.errors import MaybeDone, Refusal, Unavailable
 from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.delivery import Delivery

@@ -26,7 +26,8 @@ FREE_OF_LIMITS = Tier(max_checks=None)
 def new_delivery(alerts, clock, post=None, elapsed=time.monotonic, **options):
     """What delivers alerts, not started yet. `post` replaces the sender, `elapsed` the monotonic clock."""
     post = post or Sender(allow_private=True).post
-    return Delivery(alerts, post, clock, elapsed, **options)
+    fence = alerts.database.fence
+    return Delivery(alerts, post, clock, elapsed, fence=fence, **options)
 
 
 class NoFence:

@@ -35,7 +35,6 @@ class Nodes:
         database.write(lambda it: it.execute(LEASES).rowcount)
         monotonic = FakeClock(booted_seconds)
         lease = RowLease(database, monotonic)
-        database.lease = lambda: lease
         return Heart(database, self.clock, monotonic=monotonic, fence=lease)
 
     def pass_time(self, seconds):

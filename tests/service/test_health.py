@@ -2,7 +2,7 @@ import json
 import sqlite3
 from contextlib import closing
 
-from cardbeat.database.schema import numbers
+from cardbeat.database import numbers
 from cardbeat.operation.routes import HealthRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router

@@ -1,7 +1,7 @@
 """`GET /checks/{id}/outages` and `GET /checks/outages`: when checks were overdue, and why."""
 
 from cardbeat.clock import utc_text
-from cardbeat.database.schema import set_numbers
+from cardbeat.database import set_numbers
 from cardbeat.heartbeat.outages import DAY_SECONDS as DAY
 from cardbeat.heartbeat.tidy import Tidy
 from tests.kit.lists import each

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from cardbeat.database.database import Database, Write, by_work, make_together
+from cardbeat.database.database import Database, Write, make_together
 from cardbeat.database.postgresql.connection import (
     COMMIT_SECONDS,
     Connection,
@@ -44,6 +44,8 @@ SLOW_SECONDS = 1.0
 class PostgresqlDatabase(Database):
     """The database that a URL names, as `open_database` has it. `folder` is that of the cards."""
 
+    call_by_call = True
+    errors_of_one = (psycopg.errors.LockNotAvailable,)
     row_lock = "FOR NO KEY UPDATE"
 
     def __init__(
@@ -82,8 +84,8 @@ class PostgresqlDatabase(Database):
         # It takes no room on the disk of the data folder.
         return self.write(work)
 
-    def lease(self) -> RowLease:
-        return self.fence
+    def claim(self) -> None:
+        """Do nothing: any number of servers share the database."""
 
     def _set_clock(self) -> None:
         """Begin a transaction, and take the server's clock: all machines have the same time."""
@@ -93,36 +95,13 @@ class PostgresqlDatabase(Database):
         if not self._ahead or answered_at - asked_at < SLOW_SECONDS:
             self._ahead = now - (asked_at + answered_at) / 2
 
-    def _parts(self, group: list[Write[Any]]) -> list[list[Write[Any]]]:
-        return by_work(group)
-
     def _commit(self, group: list[Write[Any]]) -> None:
-        with self._errors("write"):
-            try:
-                return self._transact(group)
-            except Exception as error:
-                # A row that stays locked concerns one write, as an error of the work does.
-                if is_trouble(error) and not isinstance(
-                    error, psycopg.errors.LockNotAvailable
-                ):
-                    raise
-                if len(group) == 1:
-                    group[0].error = self._translated(error)
-                    return None
-        for write in group:
-            try:
-                self._commit([write])
-            except Unavailable as error:
-                write.error = error
-        return None
-
-    def _transact(self, writes: list[Write[Any]]) -> None:
-        """Make writes in one transaction, again if the server undid it because of others."""
+        # The server may undo it because of others.
         for pause_seconds in PAUSES_SECONDS:
             self._use_writer()
             try:
                 self._set_clock()
-                make_together(self._writer, writes)
+                make_together(self._writer, group)
                 return self._writer.commit(self._commit_seconds)
             except Unconfirmed:
                 raise
@@ -180,7 +159,7 @@ class PostgresqlDatabase(Database):
     def _close_writer(self) -> None:
         self._writer.close()
 
-    def _translated(self, error: Exception) -> Exception:
+    def _translated(self, error: BaseException) -> BaseException:
         if isinstance(error, Unconfirmed):
             return MaybeDone()
         return (

@@ -1,12 +1,13 @@
 """New files of the newest schema, with the rows of others: upgrade, backup and restore.
 
-Nothing that is in a file runs: its schema must be ours before a row is read, and no page of it gets
-into the database. Each file is made beside its place and moved there in one step, so a kill at any
-point leaves the file that was there or the new one, whole.
+Nothing that is in a backup runs: its schema must be ours before a row is read, and no page of it
+gets into the database. Each file is made beside its place and moved there in one step, so a kill at
+any point leaves the file that was there or the new one, whole.
 """
 
 import contextlib
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -32,7 +33,7 @@ from cardbeat.database.sqlite.file import (
     make_tables,
     opened,
     require_database,
-    require_ours,
+    require_version,
     start_up_errors,
     version_of,
 )
@@ -46,6 +47,8 @@ SECONDS, BYTES_A_SECOND = 300, 500_000
 """A copy may take these seconds, and one more for each so many bytes: 20 times the usual time."""
 STEPS_BETWEEN_LOOKS = 100_000
 """Steps of SQLite's virtual machine, about 1 ms, between two looks at the clock."""
+
+_WORD = re.compile(r"'[^']*'|\w+|\S")
 
 
 def make_database(path: Path, source: Path | None = None) -> None:
@@ -214,12 +217,47 @@ def require_sound(
             )
 
 
+def require_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `StartupError` unless the schema is what our scripts make for its version.
+
+    Also for a version that can't be used.
+    """
+    require_version(connection, path)
+    with contextlib.closing(
+        sqlite3.connect(":memory:", isolation_level=None)
+    ) as made:
+        make_tables(made, version_of(connection))
+        wrong = _schema(made) ^ _schema(connection)
+    # Tables first.
+    for kind, name, _ in sorted(wrong, reverse=True):
+        raise Damaged(
+            path, f"has the {kind} {name[:60]} not as cardbeat makes it"
+        )
+
+
+def _schema(
+    connection: sqlite3.Connection,
+) -> frozenset[tuple[str, str, tuple[str, ...]]]:
+    """The kind and the name of each table, index, trigger and view, and the words of its statement.
+
+    The spaces between them differ where a column was added later. What SQLite makes for a UNIQUE
+    has no statement, and what ANALYZE makes is no part of the schema.
+    """
+    rows = connection.execute(
+        "SELECT type, name, sql FROM sqlite_schema"
+        " WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_stat%'"
+    )
+    return frozenset(
+        (kind, name, tuple(_WORD.findall(sql))) for kind, name, sql in rows
+    )
+
+
 def copy_rows(source: Path | None, target: Path) -> None:
     """Make a file of the newest schema with all rows of `source`, as of one moment.
 
-    `source` may have any version from `OLDEST` on, and its schema must be ours. `target` is in a
-    staging folder; it is private, and root gives it to the owner of the folder around that. Raises
-    `StartupError`, also when it takes too long.
+    `source` may have any version from `OLDEST` on. `target` is in a staging folder; it is private,
+    and root gives it to the owner of the folder around that. Raises `StartupError`, also when it
+    takes too long.
     """
     os.close(create_private(target, target.parent.parent))
     with (

@@ -22,20 +22,19 @@ from cardbeat.database.sqlite.file import (
     FILES,
     WAL_BYTES,
     WRITER_LOCK,
-    FileLease,
     connect,
+    lock_server,
     looking,
     make_one_file,
     open_lock_file,
     start_up_errors,
-    take_lock,
     version_of,
 )
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host.disk import Reserve
-from cardbeat.host.ownership import prepare_folder, status_of
+from cardbeat.host.ownership import prepare_folder
 from cardbeat.host.staging import remove_left_behind
-from cardbeat.host.system import unlock
+from cardbeat.host.system import try_lock, unlock
 
 READERS_LEAVE_MS = 100
 """How long the writer waits for readers that began before it empties the -wal."""
@@ -50,24 +49,26 @@ class SqliteDatabase(Database):
         prepare_folder(folder, FILES)
         remove_left_behind(folder)
         self._folder = folder
+        self._server_lock: int | None = None
         self._wal_bytes = wal_bytes
         self._empty_wal_at = wal_bytes
         self.path = folder / FILE_NAME
         self._lock_file = open_lock_file(folder / WRITER_LOCK)
         with start_up_errors(self.path):
             self._writer = self._open()
-            self._wal = Path(f"{self.path}-wal")
-            # A file system without shared memory has no -wal.
-            files = filter(status_of, (self.path, self._wal))
-            self._opened = {path: path.stat() for path in files}
+            self._wal = f"{self.path}-wal"
+            self._opened = {str(self.path): os.stat(self.path)}
             """The files that are in use, as they were when they were opened."""
+            # A file system without shared memory has no -wal.
+            with contextlib.suppress(FileNotFoundError):
+                self._opened[self._wal] = os.stat(self._wal)
         super().__init__(Reserve(folder))
 
     def clock(self) -> float:
         return wall_clock()
 
-    def lease(self) -> FileLease:
-        return FileLease(self._folder)
+    def claim(self) -> None:
+        self._server_lock = lock_server(self._folder)
 
     def _open(self) -> sqlite3.Connection:
         """The connection that writes, to a database that was checked and is up to date."""
@@ -92,12 +93,12 @@ class SqliteDatabase(Database):
 
     def _bring_up_to_date(self) -> None:
         # No server of an older version may use the tables.
-        lease = FileLease(self._folder)
+        server_lock = lock_server(self._folder)
         try:
             make_one_file(self.path)
             make_database(self.path, self.path)
         finally:
-            lease.release()
+            os.close(server_lock)
 
     def _reader(
         self, connection: sqlite3.Connection | None
@@ -105,32 +106,12 @@ class SqliteDatabase(Database):
         return connection or connect(self.path, "ro")
 
     def _commit(self, group: list[Write[Any]]) -> None:
-        with self._errors("write"), self._only_writer():
+        # As a context the connection commits at the end, or undoes everything.
+        with self._only_writer(), self._writer:
             self._look_at_files()
-            try:
-                self._writer.execute("BEGIN IMMEDIATE")
-                for writes in by_work(group):
-                    self._make(writes)
-                self._writer.execute("COMMIT")
-            finally:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-
-    def _make(self, writes: list[Write[Any]]) -> None:
-        self._writer.execute("SAVEPOINT job")
-        try:
-            make_together(self._writer, writes)
-        except Exception as error:
-            if not self._writer.in_transaction:
-                # A full disk makes SQLite undo the whole transaction.
-                raise
-            self._writer.execute("ROLLBACK TO job")
-            if len(writes) == 1:
-                writes[0].error = self._translated(error)
-            else:
-                for write in writes:
-                    self._make([write])
-        self._writer.execute("RELEASE job")
+            self._writer.execute("BEGIN IMMEDIATE")
+            for writes in by_work(group):
+                make_together(self._writer, writes)
 
     def _look_at_files(self) -> None:
         """Keep the -wal small. Raise an error if a file was removed or replaced while in use.
@@ -138,13 +119,13 @@ class SqliteDatabase(Database):
         No later process would find what is written to such a file.
         """
         for path, opened in self._opened.items():
-            found = status_of(path)
+            found = _status_of(path)
             if found is None or not os.path.samestat(found, opened):
                 raise sqlite3.OperationalError(
                     f"{path} was removed or replaced while in use; stop the server, put it back"
                     " and start it"
                 )
-            if path is self._wal and found.st_size > self._empty_wal_at:
+            if path == self._wal and found.st_size > self._empty_wal_at:
                 self._empty_wal(found.st_size)
 
     def _empty_wal(self, size: int) -> None:
@@ -168,11 +149,13 @@ class SqliteDatabase(Database):
     def _close_writer(self) -> None:
         self._writer.close()
         os.close(self._lock_file)
+        if self._server_lock is not None:
+            os.close(self._server_lock)
 
     @contextlib.contextmanager
     def _only_writer(self) -> Iterator[None]:
         """Keep other processes from writing. Raises an error if one does not end."""
-        if not take_lock(self._lock_file, BUSY_SECONDS):
+        if not try_lock(self._lock_file, BUSY_SECONDS):
             raise sqlite3.OperationalError(
                 f"another process holds {WRITER_LOCK}"
             )
@@ -181,9 +164,16 @@ class SqliteDatabase(Database):
         finally:
             unlock(self._lock_file)
 
-    def _translated(self, error: Exception) -> Exception:
+    def _translated(self, error: BaseException) -> BaseException:
         is_trouble = isinstance(error, sqlite3.OperationalError | MemoryError)
         # SQLite raises no subclass for a damaged file.
         if is_trouble or type(error) is sqlite3.DatabaseError:
             return Unavailable("database_unavailable")
         return error
+
+
+def _status_of(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None

@@ -2,12 +2,10 @@
 
 import contextlib
 import os
-import re
 import sqlite3
 import stat
-import time
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from cardbeat.database.schema import (
@@ -38,14 +36,10 @@ FILES = (
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """Longest wait for another program that has the file locked, such as a backup tool."""
-LOCK_POLL_SECONDS = 0.0005
-"""From one attempt to the next: finds the lock free between two commits of another process."""
 WAL_BYTES = 64 * 1024 * 1024
 """From this size on the writer empties the -wal. It keeps this size: to grow makes commits slow."""
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """A larger file is not checked whole at the start: clients would wait. `doctor` does it."""
-
-_WORD = re.compile(r"'[^']*'|\w+|\S")
 
 
 class Damaged(StartupError):
@@ -113,13 +107,10 @@ def opened(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
 
 @contextlib.contextmanager
 def looking(path: Path) -> Iterator[sqlite3.Connection]:
-    """A read-only connection to a database that can be served. `StartupError` for any other.
-
-    Further indexes do no harm.
-    """
+    """A read-only connection to a database that can be served. `StartupError` for any other."""
     require_no_link(path)
     with opened(path) as connection:
-        require_ours(connection, path, may_have_more=True)
+        require_version(connection, path)
         if path.stat().st_size <= QUICK_CHECK_BYTES:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
@@ -168,30 +159,14 @@ def require_no_link(path: Path) -> None:
         )
 
 
-def require_ours(
-    connection: sqlite3.Connection, path: Path, *, may_have_more: bool = False
-) -> None:
-    """Raise `StartupError` unless the schema is what our scripts make for its version.
-
-    Also for a version that can't be used. With `may_have_more` only what is missing counts.
-    """
+def require_version(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `StartupError` unless a file is ours, and of a version that can be used."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         raise StartupError(
             f"{path} is not a cardbeat database; move it away or choose another data folder"
         )
-    version = version_of(connection)
-    require_known(version, str(path))
-    ours = _ours(version)
-    found = _schema(connection)
-    wrong = ours - found
-    if not may_have_more:
-        wrong |= found - ours
-    # Tables first.
-    for kind, name, _ in sorted(wrong, reverse=True):
-        raise Damaged(
-            path, f"has the {kind} {name[:60]} not as cardbeat makes it"
-        )
+    require_known(version_of(connection), str(path))
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -209,32 +184,6 @@ def make_tables(
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-@cache
-def _ours(version: int) -> frozenset[tuple[str, str, tuple[str, ...]]]:
-    with contextlib.closing(
-        sqlite3.connect(":memory:", isolation_level=None)
-    ) as made:
-        make_tables(made, version)
-        return _schema(made)
-
-
-def _schema(
-    connection: sqlite3.Connection,
-) -> frozenset[tuple[str, str, tuple[str, ...]]]:
-    """The kind and the name of each table, index, trigger and view, and the words of its statement.
-
-    The spaces between them differ where a column was added later. What SQLite makes for a UNIQUE
-    has no statement, and what ANALYZE makes is no part of the schema.
-    """
-    rows = connection.execute(
-        "SELECT type, name, sql FROM sqlite_schema"
-        " WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_stat%'"
-    )
-    return frozenset(
-        (kind, name, tuple(_WORD.findall(sql))) for kind, name, sql in rows
-    )
-
-
 @contextlib.contextmanager
 def start_up_errors(path: Path) -> Iterator[None]:
     """Raise SQLite's and the system's errors as `StartupError`, which names the file."""
@@ -248,19 +197,6 @@ def start_up_errors(path: Path) -> Iterator[None]:
         raise StartupError(f"can't use {path}: {error}") from None
     except OSError as error:
         raise StartupError(f"can't use {path}: {error.strerror}") from None
-
-
-def take_lock(descriptor: int, seconds: float) -> bool:
-    """Whether the lock was taken within these seconds; tries at least once.
-
-    Raises `OSError` where files have no locks.
-    """
-    end = time.monotonic() + seconds
-    while not try_lock(descriptor):
-        if time.monotonic() >= end:
-            return False
-        time.sleep(LOCK_POLL_SECONDS)
-    return True
 
 
 def open_lock_file(path: Path) -> int:
@@ -282,7 +218,7 @@ def locked(path: Path, seconds: float, refusal: str) -> int:
     """
     descriptor = open_lock_file(path)
     try:
-        if take_lock(descriptor, seconds):
+        if try_lock(descriptor, seconds):
             return descriptor
         raise StartupError(refusal)
     except BaseException:
@@ -290,26 +226,7 @@ def locked(path: Path, seconds: float, refusal: str) -> int:
         raise
 
 
-class FileLease:
-    """The `Lease` of a data folder: the server's lock, held until the process ends."""
-
-    def __init__(self, folder: Path) -> None:
-        """Raises `StartupError` if another server uses the folder."""
-        refusal = (
-            f"another server uses the data folder {folder}; stop it first"
-        )
-        self._descriptor = locked(folder / SERVER_LOCK, 0, refusal)
-        self._is_held = True
-
-    def take(self) -> bool:
-        return self._is_held
-
-    held = take
-
-    def confirm(self, transaction: object) -> None:
-        """Do nothing: no other process can take it."""
-
-    def release(self) -> None:
-        if self._is_held:
-            self._is_held = False
-            os.close(self._descriptor)
+def lock_server(folder: Path) -> int:
+    """As `locked`, for the lock of the folder's only server."""
+    refusal = f"another server uses the data folder {folder}; stop it first"
+    return locked(folder / SERVER_LOCK, 0, refusal)

@@ -17,7 +17,7 @@ from itertools import islice
 
 from cardbeat.clock import Clock
 from cardbeat.config import TIERS, Tier
-from cardbeat.database import Transaction
+from cardbeat.database import Lease, Transaction
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.alerts.limits import SENDERS, Limits, Postponed, Run
 from cardbeat.heartbeat.alerts.message import Outcome, signed_headers
@@ -63,7 +63,8 @@ class Delivery:
     """Delivers until `stop`. `monotonic` is a clock that only goes forward.
 
     `post` sends a body with headers to a URL and returns the outcome, or raises `Postponed`.
-    `tiers` has the limits of keys. `senders` is the most posts at once.
+    `tiers` has the limits of keys. `senders` is the most posts at once. With a `fence` it delivers
+    only while this process holds the lease.
     """
 
     def __init__(
@@ -77,8 +78,10 @@ class Delivery:
         poll_seconds: float = POLL_SECONDS,
         trouble_seconds: float = TROUBLE_SECONDS,
         senders: int = SENDERS,
+        fence: Lease | None = None,
     ) -> None:
         self._outbox = outbox
+        self._fence = fence
         self._post = post
         self._clock = clock
         self._monotonic = monotonic
@@ -107,8 +110,7 @@ class Delivery:
         )
 
     def start(self) -> None:
-        """Begin to deliver. Raises `StartupError` if the lease can't be used or without threads."""
-        self._lease = self._outbox.database.lease()
+        """Begin to deliver. Raises `StartupError` without threads."""
         start_thread(self._thread)
 
     def wake(self) -> None:
@@ -151,7 +153,8 @@ class Delivery:
                 _log_trouble(error)
                 self._pause_seconds = self._trouble_seconds
                 self._look_at = -math.inf
-        self._lease.release()
+        if self._fence is not None:
+            self._fence.release()
 
     def _wait(self) -> bool:
         """Pause, and then wait until there is something to do. False at the end of delivery."""
@@ -179,14 +182,19 @@ class Delivery:
         with self._changed:
             for run in self._running:
                 run.end_if_late()
-        has_lease = self._lease.take()
+        if self._fence is not None:
+            self._fence.take()
         self._store_results()
-        if self._stopping.is_set() or not has_lease:
+        if self._stopping.is_set() or not self._has_lease():
             return
         if self._monotonic() >= self._repair_at:
             self._outbox.repair(int(self._clock()))
             self._repair_at = self._monotonic() + REPAIR_SECONDS
         self._pick()
+
+    def _has_lease(self) -> bool:
+        """Whether no other process delivers. Nobody else has a file."""
+        return self._fence is None or self._fence.held()
 
     def _store_results(self) -> None:
         while self._results:
@@ -309,7 +317,7 @@ class Delivery:
         for message in self._outbox.messages(
             run.seqs, run.host, int(self._clock())
         ):
-            if self._stopping.is_set() or not self._lease.held():
+            if self._stopping.is_set() or not self._has_lease():
                 return
             alert = message.alert
             run.is_first = not alert["attempts"]

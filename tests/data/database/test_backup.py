@@ -106,17 +106,17 @@ SPOILED = [
     (run("PRAGMA user_version = 6"), "older cardbeat", "older cardbeat"),
     (
         run("DROP TABLE outages"),
-        "the table outages not as",
+        "",
         "the table outages not as cardbeat makes it",
     ),
     (
         run("ALTER TABLE keys ADD COLUMN more TEXT"),
-        "the table keys not as",
+        "",
         "the table keys not as cardbeat makes it",
     ),
     (
         run("DROP TABLE alerts; CREATE VIEW alerts AS SELECT 1"),
-        "the table alerts not as",
+        "",
         "the view alerts not as",
     ),
     (
@@ -242,7 +242,7 @@ def test_a_backup_never_replaces_what_belongs_to_the_database_nor_what_is_no_fil
 ):
     target = data / name
     with contextlib.closing(open_database(data)) as database:
-        database.lease().release()
+        database.claim()
         if name == "pipe":
             os.mkfifo(target := tmp_path / "pipe")
         elif name == "link":
@@ -311,9 +311,9 @@ def test_a_folder_that_is_served_written_or_read_is_left_alone(data, backup):
             restore(data, backup, NOON)
 
     with contextlib.closing(open_database(data)) as server:
-        lease = server.lease()
-        refused()
-        lease.release()
+        with contextlib.closing(open_database(data)) as other:
+            other.claim()
+            refused()
         with writer_held(server):
             refused()
         with server.read() as reader:

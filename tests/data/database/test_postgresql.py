@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from cardbeat import cli
-from cardbeat.database import open_database
+from cardbeat.database import numbers, open_database, set_numbers
 from cardbeat.database.postgresql import schema
 from cardbeat.database.postgresql.connection import Unreachable, connect
 from cardbeat.database.postgresql.database import PostgresqlDatabase
@@ -22,7 +22,7 @@ from cardbeat.database.postgresql.lease import (
     TERM_SECONDS,
     RowLease,
 )
-from cardbeat.database.schema import VERSION, numbers, set_numbers
+from cardbeat.database.schema import VERSION
 from cardbeat.errors import LeaseLost, MaybeDone, StartupError, Unavailable
 from tests.kit.postgresql import POSTGRESQL
 from tests.kit.proxy import Proxy

@@ -148,9 +148,9 @@ def test_a_restore_into_a_database_that_is_in_use_or_has_keys_is_refused(
             restore(url, tmp_path, filled)
 
     with contextlib.closing(open_database(tmp_path, url)) as database:
-        assert database.lease().take()
+        assert database.fence.take()
         refused("in use, so stop all its servers first")
-        database.lease().release()
+        database.fence.release()
     with contextlib.closing(psycopg.connect(url)) as another:
         another.execute("LOCK TABLE keys IN EXCLUSIVE MODE")
         refused("lock timeout")

@@ -1,6 +1,7 @@
 """The schema: a database of 1.0.0 or later is brought up to date, another one is refused as it is."""
 
 import contextlib
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from cardbeat import cli
 from cardbeat.config import Config
 from cardbeat.database import open_database
 from cardbeat.database.schema import VERSION, script
-from cardbeat.database.sqlite.file import FILE_NAME, FileLease
+from cardbeat.database.sqlite.file import FILE_NAME, lock_server
 from cardbeat.errors import StartupError
 from tests.kit.postgresql import BOTH_ENGINES
 from tests.kit.support import GOOD_CHECK, App, service_of
@@ -265,7 +266,7 @@ def test_the_tables_under_a_running_server_of_an_older_version_stay(
     """It would go on with the statements of its own version."""
     place = store(tmp_path / "stored", new_url, 9)
     if new_url is None:
-        lease = FileLease(place[0])
+        lock = lock_server(place[0])
     else:
         with connect(*place) as connection:
             columns = "INSERT INTO leases (name, holder, epoch, until)"
@@ -279,7 +280,7 @@ def test_the_tables_under_a_running_server_of_an_older_version_stay(
         open_database(*place)
     if new_url is None:
         assert rows_of(place, "pragma_user_version") == [(9,)]
-        lease.release()
+        os.close(lock)
     else:
         assert rows_of(place, "cardbeat_schema", "max(version)") == [(9,)]
         with connect(*place) as connection:

@@ -80,7 +80,7 @@ def test_no_lock_file_follows_a_link(tmp_path, name):
     (tmp_path / "others").write_text("theirs")
     (tmp_path / name).symlink_to(tmp_path / "others")
     with pytest.raises(StartupError, match=name):
-        open_database(tmp_path).lease()
+        open_database(tmp_path).claim()
     assert (tmp_path / "others").read_text() == "theirs"
 
 
@@ -130,19 +130,16 @@ def test_one_server_uses_a_folder_and_commands_beside_it_write(tmp_path):
         contextlib.closing(open_database(tmp_path)) as server,
         contextlib.closing(open_database(tmp_path)) as command,
     ):
-        lease = server.lease()
-        assert lease.take()
-        assert lease.held()
+        server.claim()
         with pytest.raises(
             StartupError, match="another server uses the data folder"
         ):
-            command.lease()
+            command.claim()
         for database in (server, command, server):
             database.write(count_up)
         assert counted(command) == 3
-        lease.release()
-        assert not lease.held()
-        command.lease().release()
+        server.close()
+        command.claim()
 
 
 def test_settings_that_keep_what_was_acknowledged_hold(database):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.database.schema import numbers
+from cardbeat.database import numbers
 from tests.kit.heart import SWEEP_SECONDS, Heart
 from tests.kit.lists import times
 from tests.kit.postgresql import BOTH_ENGINES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.database.schema import numbers
+from cardbeat.database import numbers
 from cardbeat.errors import LeaseLost
 from cardbeat.heartbeat.sweep import POLL_SECONDS
 from tests.kit.lists import times
