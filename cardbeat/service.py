@@ -28,7 +28,7 @@ from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.tidy import Tidy
 from cardbeat.host import surroundings
-from cardbeat.host.ownership import CARDS
+from cardbeat.host.ownership import CARDS, prepare_folder
 from cardbeat.host.system import (
     clients_and_senders,
     on_stop_signals,
@@ -79,6 +79,9 @@ class Service:
         with contextlib.ExitStack() as undo:
             undo.callback(loop.close)
             undo.callback(listener.close)
+            if config.database is not None:
+                # For the cards.
+                prepare_folder(config.data)
             self.database = open_database(config.data, config.database)
             undo.callback(self.database.close)
             self._clock = clock or self.database.clock

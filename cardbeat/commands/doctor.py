@@ -18,7 +18,6 @@ from cardbeat.database.postgresql import schema
 from cardbeat.database.sqlite.copies import require_sound
 from cardbeat.database.sqlite.file import (
     FILE_NAME,
-    FILES,
     last_moment_stored,
     looking,
 )
@@ -86,7 +85,7 @@ def _pillow(config: Config) -> Iterator[Finding]:
 
 
 def _database(config: Config) -> Iterator[Finding]:
-    ownership.check_writable(config.data, FILES)
+    ownership.check_writable(config.data)
     if rights_of_strangers(config.data):
         found = f"others can write in the data folder {config.data}"
         yield WARNING, "folder", f"{found}; run: chmod go-w"

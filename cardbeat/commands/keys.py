@@ -17,8 +17,7 @@ from cardbeat.commands.options import (
     tell,
 )
 from cardbeat.config import Tier
-from cardbeat.database import Database, open_database, open_to_look
-from cardbeat.database.postgresql.schema import require_tables
+from cardbeat.database import Database, open_database
 from cardbeat.database.sqlite.file import FILE_NAME, require_database
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
@@ -83,17 +82,13 @@ def opened(
     path = given.data / FILE_NAME
     url = database_url()
     is_new = url is None and not os.path.lexists(path)
-    if makes_one:
-        pass
-    elif url is None:
+    if url is None and not makes_one:
         require_database(given.data)
-    else:
-        with open_to_look(url) as connection:
-            require_tables(connection)
-    with refusals_as_startup_errors():
-        opening = open_database(given.data, url, stores_cards=False)
-        with closing(opening) as database:
-            yield database, Keys(database, database.clock, tiers)
+    with (
+        refusals_as_startup_errors(),
+        closing(open_database(given.data, url)) as database,
+    ):
+        yield database, Keys(database, database.clock, tiers)
     if is_new:
         complain(
             f"there was no database at {path.absolute()}, so a new one was made"

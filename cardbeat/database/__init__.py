@@ -37,12 +37,10 @@ OLDEST_DRIVER = (3, 2, 11)
 """Oldest psycopg: the compiled part of older ones ignores our time limits while it waits."""
 
 
-def open_database(
-    folder: Path, url: str | None = None, *, stores_cards: bool = True
-) -> Database:
+def open_database(folder: Path, url: str | None = None) -> Database:
     """The database of a data folder, made if it is missing, or the PostgreSQL one of a URL.
 
-    With a URL the folder is made too, unless no cards are stored in it: then it need not be usable.
+    With a URL the folder need not be usable.
     Raises `StartupError` for a folder or file that is not writable, damaged, someone else's or of
     another version, and for a server that can't be reached or used. No file is ever replaced.
     """
@@ -51,7 +49,7 @@ def open_database(
     require_driver()
     from cardbeat.database.postgresql.database import PostgresqlDatabase  # noqa: PLC0415
 
-    return PostgresqlDatabase(folder, url, stores_cards=stores_cards)
+    return PostgresqlDatabase(folder, url)
 
 
 @contextmanager

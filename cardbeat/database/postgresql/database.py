@@ -28,8 +28,6 @@ from cardbeat.database.postgresql.lease import RowLease
 from cardbeat.database.postgresql.schema import bring_up_to_date
 from cardbeat.errors import MaybeDone, Unavailable
 from cardbeat.host.disk import Reserve
-from cardbeat.host.ownership import prepare_folder
-from cardbeat.host.staging import remove_left_behind
 
 PAUSES_SECONDS = (0.005, 0.02, 0.1, None)
 """Pauses before repeating a transaction that the server undid because of others."""
@@ -53,13 +51,8 @@ class PostgresqlDatabase(Database):
         folder: Path,
         url: str,
         *,
-        stores_cards: bool = True,
         commit_seconds: float = COMMIT_SECONDS,
     ) -> None:
-        if stores_cards:
-            prepare_folder(folder)
-        # From a restore that was killed.
-        remove_left_behind(folder)
         self._url = url
         self._commit_seconds = commit_seconds
         # Read and written by any thread; each value is replaced as a whole.

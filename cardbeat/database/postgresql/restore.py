@@ -11,7 +11,7 @@ from cardbeat.database.postgresql.connection import (
     start_up_errors,
     without_nul,
 )
-from cardbeat.database.postgresql.schema import bring_up_to_date, is_served
+from cardbeat.database.postgresql.schema import bring_up_to_date
 from cardbeat.database.schema import TABLES
 from cardbeat.database.sqlite.copies import (
     columns_of,
@@ -52,17 +52,12 @@ def _bring_in(connection: Connection, rows: sqlite3.Connection) -> None:
     tables = ", ".join(TABLES)
     with connection.long_transaction(LOCK_SECONDS, COMMIT_SECONDS):
         # Nobody else writes until the end.
-        connection.execute(f"LOCK TABLE {tables}, leases IN EXCLUSIVE MODE")
-        if is_served(connection):
-            raise StartupError(
-                "the database is in use, so stop all its servers first"
-            )
+        connection.execute(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
         if connection.execute("SELECT 1 FROM keys LIMIT 1").fetchone():
             raise StartupError(
                 "the database is not empty, so restore into another one"
             )
         connection.execute("DELETE FROM monitor")
-        connection.execute("DELETE FROM leases")
         for table in TABLES:
             _copy_in(connection, rows, table)
         # Without statistics the server reads whole tables until it takes them by itself.

@@ -32,20 +32,6 @@ def version(connection: Transaction) -> int:
     return int(found)
 
 
-def require_tables(connection: Transaction) -> None:
-    """Raise `StartupError` if there are no tables yet."""
-    if not version(connection):
-        raise StartupError(
-            "the database has no tables of cardbeat yet; serving makes them"
-        )
-
-
-def is_served(connection: Transaction) -> bool:
-    """Whether a server, also one of an older version, holds the lease."""
-    held = "SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())"
-    return connection.execute(held).fetchone() is not None
-
-
 def findings(connection: Transaction) -> Iterator[tuple[str, str]]:
     """What `doctor` says of the server: the level and the sentence of each finding.
 
@@ -97,7 +83,8 @@ def _run_scripts(connection: Any) -> None:
     found = version(connection)
     if 0 < found < VERSION:
         connection.execute("LOCK TABLE leases IN EXCLUSIVE MODE")
-        if is_served(connection):
+        held = "SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())"
+        if connection.execute(held).fetchone():
             raise StartupError(
                 "a server of an older version uses the database; stop all its servers, and start"
                 " one with this version first"

@@ -20,15 +20,12 @@ from cardbeat.clock import time_or_none
 from cardbeat.database.database import Transaction
 from cardbeat.database.schema import TABLES, WHOLE, last_moment, script
 from cardbeat.database.sqlite.file import (
-    BUSY_SECONDS,
     FILE_NAME,
     FILES,
-    SERVER_LOCK,
-    WRITER_LOCK,
     Damaged,
     address_of,
     connect,
-    locked,
+    lock_server,
     make_one_file,
     make_tables,
     opened,
@@ -98,7 +95,7 @@ def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:
     """Make a copy of `source` the database of a data folder, and keep the old one.
 
     1. Check the backup, and copy its rows into a new file.
-    2. Hold the locks of servers and of commands that write.
+    2. Hold the server's lock.
     3. Bring the -wal of the old database into it.
     4. Give the old database a second name, with the time `now` in it.
     5. Move the new file into its place.
@@ -109,15 +106,7 @@ def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:
     database or the new one in the place.
     """
     place = folder / FILE_NAME
-    with (
-        copy_to_restore(source, folder) as copy,
-        contextlib.ExitStack() as held,
-    ):
-        in_use = (
-            f"the data folder {folder} is in use, so stop the server first"
-        )
-        for name, seconds in ((SERVER_LOCK, 0), (WRITER_LOCK, BUSY_SECONDS)):
-            held.callback(os.close, locked(folder / name, seconds, in_use))
+    with copy_to_restore(source, folder) as copy, lock_server(folder):
         with opened(copy) as connection:
             restored = described(str(place), connection)
         # If the old one is damaged, its -wal is kept with it.

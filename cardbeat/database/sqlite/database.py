@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from cardbeat.clock import wall_clock
 from cardbeat.database.database import Database, Write, by_work, make_together
@@ -19,7 +19,6 @@ from cardbeat.database.sqlite.copies import make_database
 from cardbeat.database.sqlite.file import (
     BUSY_SECONDS,
     FILE_NAME,
-    FILES,
     WAL_BYTES,
     WRITER_LOCK,
     connect,
@@ -46,10 +45,10 @@ class SqliteDatabase(Database):
     """The open database of one data folder, as `open_database` has it."""
 
     def __init__(self, folder: Path, wal_bytes: int = WAL_BYTES) -> None:
-        prepare_folder(folder, FILES)
+        prepare_folder(folder)
         remove_left_behind(folder)
         self._folder = folder
-        self._server_lock: int | None = None
+        self._server_lock: TextIO | None = None
         self._wal_bytes = wal_bytes
         self._empty_wal_at = wal_bytes
         self.path = folder / FILE_NAME
@@ -84,21 +83,15 @@ class SqliteDatabase(Database):
             with looking(self.path) as connection:
                 is_old = version_of(connection) < VERSION
             if is_old:
-                self._bring_up_to_date()
+                # No server of an older version may use the tables.
+                with lock_server(self._folder):
+                    make_one_file(self.path)
+                    make_database(self.path, self.path)
         writer = connect(self.path)
         writer.execute("PRAGMA journal_mode = WAL")
         # SQLite makes its own files at the first read.
         writer.execute("SELECT 1 FROM sqlite_schema").fetchone()
         return writer
-
-    def _bring_up_to_date(self) -> None:
-        # No server of an older version may use the tables.
-        server_lock = lock_server(self._folder)
-        try:
-            make_one_file(self.path)
-            make_database(self.path, self.path)
-        finally:
-            os.close(server_lock)
 
     def _reader(
         self, connection: sqlite3.Connection | None
@@ -150,7 +143,7 @@ class SqliteDatabase(Database):
         self._writer.close()
         os.close(self._lock_file)
         if self._server_lock is not None:
-            os.close(self._server_lock)
+            self._server_lock.close()
 
     @contextlib.contextmanager
     def _only_writer(self) -> Iterator[None]:

@@ -3,10 +3,10 @@
 import contextlib
 import os
 import sqlite3
-import stat
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from cardbeat.database.schema import (
     OLDEST,
@@ -32,7 +32,7 @@ FILES = (
     WRITER_LOCK,
     SERVER_LOCK,
 )
-"""The files of a data folder that a server must be able to use."""
+"""The files of a database in its folder."""
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """Longest wait for another program that has the file locked, such as a backup tool."""
@@ -93,11 +93,8 @@ def opened(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
     Closing one that can write copies the -wal into the file.
     """
     with start_up_errors(path):
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise StartupError(f"{path} is not a regular file; move it away")
-        if not found.st_size:
-            raise Damaged(path, "is damaged (empty)")
+        # Raises a better error than SQLite if there is none.
+        path.stat()
         # A process was killed before it could turn on the -wal: to read undoes its write.
         if os.path.exists(f"{path}-journal"):
             mode = "rw"
@@ -211,22 +208,15 @@ def open_lock_file(path: Path) -> int:
             return os.open(path, LOCK_FLAGS)
 
 
-def locked(path: Path, seconds: float, refusal: str) -> int:
-    """A descriptor that holds the lock file until it is closed, also by the end of the process.
+def lock_server(folder: Path) -> TextIO:
+    """The lock file of the only server of a folder, held until it is closed or the process ends.
 
-    Raises `StartupError(refusal)` if another process holds it for these seconds.
+    Raises `StartupError` if another server holds it.
     """
-    descriptor = open_lock_file(path)
-    try:
-        if try_lock(descriptor, seconds):
-            return descriptor
-        raise StartupError(refusal)
-    except BaseException:
-        os.close(descriptor)
-        raise
-
-
-def lock_server(folder: Path) -> int:
-    """As `locked`, for the lock of the folder's only server."""
-    refusal = f"another server uses the data folder {folder}; stop it first"
-    return locked(folder / SERVER_LOCK, 0, refusal)
+    file = os.fdopen(open_lock_file(folder / SERVER_LOCK))
+    if not try_lock(file.fileno()):
+        file.close()
+        raise StartupError(
+            f"another server uses the data folder {folder}; stop it first"
+        )
+    return file

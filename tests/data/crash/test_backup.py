@@ -27,7 +27,8 @@ def test_a_backup_under_load_restores_to_a_working_service(start, run):
     run("backup", "copy.db").check_returncode()
     stop(clients, 200)
     assert (
-        "in use, so stop the server first" in run("restore", "copy.db").stderr
+        "another server uses the data folder"
+        in run("restore", "copy.db").stderr
     )
     assert server.stop() == 0
     run("restore", "copy.db").check_returncode()

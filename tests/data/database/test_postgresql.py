@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from cardbeat import cli
+from cardbeat.config import Config
 from cardbeat.database import numbers, open_database, set_numbers
 from cardbeat.database.postgresql import schema
 from cardbeat.database.postgresql.connection import Unreachable, connect
@@ -31,6 +32,7 @@ from tests.kit.support import (
     begun,
     count_up,
     counted,
+    service_of,
     wait_until,
     writer_held,
 )
@@ -412,7 +414,8 @@ def test_the_folder_of_the_cards_is_made_at_the_start_and_for_its_owner_alone(
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o777)
     for name, mode in (("new", 0o700), ("shared", 0o775)):
-        open_database(tmp_path / name, database_url).close()
+        config = Config(data=tmp_path / name, database=database_url, port=0)
+        service_of(config, FakeClock()).close()
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
     monkeypatch.setenv("CARDBEAT_DATABASE", database_url)
     assert cli.main(["keys", "list", "--data", str(tmp_path / "none")]) == 0
