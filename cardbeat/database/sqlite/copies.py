@@ -7,7 +7,6 @@ any point leaves the file that was there or the new one, whole.
 
 import contextlib
 import os
-import re
 import shutil
 import sqlite3
 import time
@@ -44,8 +43,6 @@ SECONDS, BYTES_A_SECOND = 300, 500_000
 """A copy may take these seconds, and one more for each so many bytes: 20 times the usual time."""
 STEPS_BETWEEN_LOOKS = 100_000
 """Steps of SQLite's virtual machine, about 1 ms, between two looks at the clock."""
-
-_WORD = re.compile(r"'[^']*'|\w+|\S")
 
 
 def make_database(path: Path, source: Path | None = None) -> None:
@@ -224,21 +221,17 @@ def require_ours(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _schema(
-    connection: sqlite3.Connection,
-) -> frozenset[tuple[str, str, tuple[str, ...]]]:
-    """The kind and the name of each table, index, trigger and view, and the words of its statement.
+def _schema(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """The kind, name and statement of each table, index, trigger and view, without white space.
 
-    The spaces between them differ where a column was added later. What SQLite makes for a UNIQUE
-    has no statement, and what ANALYZE makes is no part of the schema.
+    It differs where a column was added later. What SQLite makes for a UNIQUE has no statement, and
+    what ANALYZE makes is no part of the schema.
     """
     rows = connection.execute(
         "SELECT type, name, sql FROM sqlite_schema"
         " WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_stat%'"
     )
-    return frozenset(
-        (kind, name, tuple(_WORD.findall(sql))) for kind, name, sql in rows
-    )
+    return {(kind, name, "".join(sql.split())) for kind, name, sql in rows}
 
 
 def copy_rows(source: Path | None, target: Path) -> None:

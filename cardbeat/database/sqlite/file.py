@@ -95,6 +95,8 @@ def opened(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
     with start_up_errors(path):
         # Raises a better error than SQLite if there is none.
         path.stat()
+        if not path.is_file():
+            raise StartupError(f"{path} is not a regular file; move it away")
         # A process was killed before it could turn on the -wal: to read undoes its write.
         if os.path.exists(f"{path}-journal"):
             mode = "rw"

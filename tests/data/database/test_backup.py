@@ -94,8 +94,8 @@ SPOILED = [
     (damage, "damaged", "damaged"),
     (
         lambda path: (path.unlink(), path.mkdir()),
-        "unable to open",
-        "unable to open",
+        "not a regular file",
+        "not a regular file",
     ),
     (
         run("PRAGMA application_id = 7"),
