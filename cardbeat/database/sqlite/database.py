@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from cardbeat.clock import wall_clock
 from cardbeat.database.database import Database, Write, by_work, make_together
-from cardbeat.database.schema import VERSION
+from cardbeat.database.schema import TABLES, VERSION
 from cardbeat.database.sqlite.copies import make_database
 from cardbeat.database.sqlite.file import (
     BUSY_SECONDS,
@@ -89,8 +89,9 @@ class SqliteDatabase(Database):
                     make_database(self.path, self.path)
         writer = connect(self.path)
         writer.execute("PRAGMA journal_mode = WAL")
-        # SQLite makes its own files at the first read.
-        writer.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        # SQLite makes its own files at the first read. A missing table is found too.
+        for table in TABLES:
+            writer.execute(f"SELECT 1 FROM {table}").fetchone()
         return writer
 
     def _reader(

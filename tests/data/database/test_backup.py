@@ -110,7 +110,7 @@ SPOILED = [
     (run("PRAGMA user_version = 6"), "older cardbeat", "older cardbeat"),
     (
         run("DROP TABLE outages"),
-        "",
+        "no such table: outages",
         "the table outages not as cardbeat makes it",
     ),
     (
