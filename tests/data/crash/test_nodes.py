@@ -17,9 +17,11 @@ from tests.kit.proxy import Proxy
 from tests.kit.receiver import Receiver, answer, hang
 from tests.kit.support import wait_until
 
-TAKEN_OVER_SECONDS = 8
-"""How soon another server delivers once the lease is free, on a busy machine too: before it could
-have ended by itself."""
+GIVEN_BACK_SECONDS = 8
+"""How soon another server delivers once the lease is given back, on a busy machine too: before it
+could have ended by itself."""
+ENDED_SECONDS = TERM_SECONDS + 20
+"""The same of a lease that is not given back."""
 
 
 ANSWERED_SECONDS = 25
@@ -101,9 +103,7 @@ def test_alerts_go_on_after_the_node_that_monitors_was_killed(nodes, receiver):
     assert not has_swept(second)
     assert metric(second, "cardbeat_sweep_age_seconds") < 20
     first.process.kill()
-    killed_at = time.monotonic()
-    wait_until(lambda: received(receiver, "check.overdue"))
-    assert time.monotonic() - killed_at < TERM_SECONDS + TAKEN_OVER_SECONDS
+    wait_until(lambda: received(receiver, "check.overdue"), ENDED_SECONDS)
     ask(second, "GET", f"/ping/{check['id']}")
     wait_until(lambda: received(receiver, "check.recovered"))
     assert len(receiver.received) == 2
@@ -122,10 +122,8 @@ def test_alerts_go_on_at_once_after_the_node_that_monitors_was_stopped(
     key = checks_key(second)
     check = new_check(second, key, webhook_url=receiver.url)
     first.process.terminate()
-    stopped_at = time.monotonic()
     order_alert(second, key, check)
-    wait_until(lambda: receiver.received)
-    assert time.monotonic() - stopped_at < TAKEN_OVER_SECONDS
+    wait_until(lambda: receiver.received, GIVEN_BACK_SECONDS)
     assert first.process.wait() == 0
 
 
@@ -246,11 +244,9 @@ def refused_in_time(node, key, *paths):
 
 def taken_over_from(far, receiver):
     """How many alerts the far one, just cut off, had sent when its lease ended."""
-    cut_at = time.monotonic()
     time.sleep(TERM_SECONDS)
     sent = sent_by(far, receiver)
-    wait_until(lambda: received(receiver, "check.overdue"))
-    assert time.monotonic() - cut_at < TERM_SECONDS + TAKEN_OVER_SECONDS
+    wait_until(lambda: received(receiver, "check.overdue"), ENDED_SECONDS)
     wait_until(lambda: len(received(receiver, "check.test")) == 8)
     return sent
 
