@@ -92,10 +92,16 @@ MODULES = modules()
 
 
 @functools.cache
+def nodes_in(name):
+    """The syntax nodes of a module."""
+    return [*ast.walk(ast.parse(MODULES[name].read_text("utf-8")))]
+
+
+@functools.cache
 def imports(name):
     """All that a module imports, in dotted names, also inside functions and for types alone."""
     names = set()
-    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+    for node in nodes_in(name):
         if isinstance(node, ast.Import):
             names |= set(each(node.names, "name"))
         elif isinstance(node, ast.ImportFrom):
@@ -223,8 +229,8 @@ def test_tests_use_no_private_name_of_the_package_and_patch_no_constant():
 
 
 def test_no_function_is_too_large():
-    for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+    for name in MODULES:
+        for node in nodes_in(name):
             if isinstance(node, ast.FunctionDef):
                 count = len([*nodes_of(node)])
                 assert count <= 250, f"{node.name} in {name}"

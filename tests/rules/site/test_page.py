@@ -78,7 +78,7 @@ SOME_PIECES = st.lists(st.sampled_from(PIECES), max_size=4)
 """No `<template>`, which ends the head for some readers."""
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(st.sampled_from(STARTS), SOME_PIECES, SOME_PIECES)
 def test_any_pieces_have_the_title_of_the_standard_and_tags_first_in_its_head(
     start, before, behind
