@@ -294,12 +294,9 @@ class Database(ABC):
         while group := self._next_group():
             for part in by_work(group) if self.call_by_call else [group]:
                 self._make(part)
-                for write in part:
-                    _call(write.tell)
-                _call(self._tell_listeners, part)
 
     def _make(self, group: list[Write[Any]]) -> None:
-        """Make the writes of a group, and set the value or error of each.
+        """Make the writes of a group, and settle each.
 
         Trouble with the database fails all. Any other error fails one write, so the group is made
         again in smaller ones. Example: with pings p1, p2 and updates a, b, of which b fails, the
@@ -315,15 +312,18 @@ class Database(ABC):
             if is_of_all:
                 self._log_trouble("write", error)
                 self.pings_refused |= any(write.is_ping for write in group)
-            if is_of_all or len(group) == 1:
-                for write in group:
-                    write.error = refusal
+            elif len(group) > 1:
+                parts = by_work(group)
+                if len(parts) == 1:
+                    parts = [[write] for write in group]
+                for part in parts:
+                    self._make(part)
                 return
-            parts = by_work(group)
-            if len(parts) == 1:
-                parts = [[write] for write in group]
-            for part in parts:
-                self._make(part)
+            for write in group:
+                write.error = refusal
+        for write in group:
+            _call(write.tell)
+        _call(self._tell_listeners, group)
 
     def _next_group(self) -> list[Write[Any]]:
         """Wait for writes, and return those of the next group; none at the end."""
