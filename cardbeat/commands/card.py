@@ -68,8 +68,8 @@ def run(given: Namespace) -> int:
     if given.output == "-":
         say(drawing.png)
         return 0
-    place = Path(os.path.realpath(given.output))
     try:
+        place = Path(os.path.realpath(given.output))
         with written_whole(place) as file:
             file.write(drawing.png)
     except OSError as error:

@@ -110,7 +110,7 @@ def _setup(config: Config) -> Iterator[Finding]:
 
 
 def _disk(config: Config) -> Iterator[Finding]:
-    folder = config.data.absolute()
+    folder = config.data
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free

@@ -160,10 +160,15 @@ def tell(given: argparse.Namespace, found: Any, shown: Any = None) -> None:
 
 
 def matching(pattern: str, must: str) -> Parse:
-    """Takes texts that are as a pattern. Its message does not repeat one: it may be a secret."""
+    """Takes texts that are as a pattern, with a port that can be one.
+
+    Its message does not repeat one: it may be a secret.
+    """
 
     def parse(text: str) -> str:
-        if not re.fullmatch(pattern, text, re.ASCII):
+        found = re.fullmatch(pattern, text, re.ASCII)
+        port = found and found.groupdict().get("port")
+        if not found or not 0 < int(port or 1) < 65536:
             raise ArgumentTypeError(f"must be {must}")
         return text
 
@@ -221,7 +226,7 @@ def networks(text: str) -> list[Network]:
         raise ArgumentTypeError(must) from None
 
 
-_SERVER: Final = r"([\w.-]+|\[[\w:.]+\])(:\d{1,5})?"
+_SERVER: Final = r"([\w.-]+|\[[\w:.]+\])(:(?P<port>\d{1,5}))?"
 _HTTP_URL: Final = matching(
     rf"https?://{_SERVER}([/?#][!-~]*)?",
     "a URL such as https://example.com/, without a password",

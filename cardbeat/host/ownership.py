@@ -62,13 +62,13 @@ def prepare_folder(folder: Path) -> None:
 
 def check_writable(folder: Path) -> None:
     """Raise `StartupError` if this user can't create or write the folder."""
-    place = folder.absolute()
+    place = folder
     while not os.path.lexists(place):
         place = place.parent
     if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):
         raise StartupError(
             f"can't write in the data folder {folder}:"
-            f" {place} must be a folder that is writable for this user"
+            f" {place.absolute()} must be a folder that is writable for this user"
         )
 
 

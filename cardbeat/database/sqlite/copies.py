@@ -69,23 +69,25 @@ def back_up(folder: Path, target: Path) -> None:
     """
     require_database(folder)
     source = folder / FILE_NAME
-    place = Path(os.path.realpath(target))
-    is_own = (
-        place.parent == Path(os.path.realpath(folder)) and place.name in FILES
-    )
-    if is_own or (place.exists() and not place.is_file()):
-        raise StartupError(f"no backup replaces {target}; choose another file")
-    with start_up_errors(target), _in_place(place) as copy:
-        copy.touch(0o600)
-        # SQLite copies tables with their rules only from a file that it may write.
-        with (
-            opened(source, "rw") as connection,
-            limited(connection, source),
-        ):
-            require_ours(connection, source)
-            connection.execute("VACUUM INTO ?", (str(copy),))
-        sync(copy)
-        require_sound(copy, mode="rw", name=source)
+    with start_up_errors(target):
+        place = Path(os.path.realpath(target))
+        home = Path(os.path.realpath(folder))
+        is_own = place.parent == home and place.name in FILES
+        if is_own or (place.exists() and not place.is_file()):
+            raise StartupError(
+                f"no backup replaces {target}; choose another file"
+            )
+        with _in_place(place) as copy:
+            copy.touch(0o600)
+            # SQLite copies tables with their rules only from a file that it may write.
+            with (
+                opened(source, "rw") as connection,
+                limited(connection, source),
+            ):
+                require_ours(connection, source)
+                connection.execute("VACUUM INTO ?", (str(copy),))
+            sync(copy)
+            require_sound(copy, mode="rw", name=source)
 
 
 def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:

@@ -124,6 +124,26 @@ def test_only_serving_and_creating_a_key_make_a_database(
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "serve",
+        "keys create",
+        "backup a --data {}",
+        "card --title A --output a.png",
+    ],
+)
+def test_a_current_folder_that_is_gone_is_told(
+    run, data, monkeypatch, command
+):
+    gone = data / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    told = run(*command.format(data).split()).refused()
+    assert told.endswith("No such file or directory")
+
+
 def test_a_first_key_makes_the_database_and_tells_where(
     run, tmp_path, monkeypatch
 ):
