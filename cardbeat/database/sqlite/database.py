@@ -100,12 +100,16 @@ class SqliteDatabase(Database):
         return connection or connect(self.path, "ro")
 
     def _commit(self, group: list[Write[Any]]) -> None:
-        # As a context the connection commits at the end, or undoes everything.
-        with self._only_writer(), self._writer:
+        with self._only_writer():
             self._look_at_files()
             self._writer.execute("BEGIN IMMEDIATE")
-            for writes in by_work(group):
-                make_together(self._writer, writes)
+            try:
+                for writes in by_work(group):
+                    make_together(self._writer, writes)
+                self._writer.execute("COMMIT")
+            finally:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
 
     def _look_at_files(self) -> None:
         """Keep the -wal small. Raise an error if a file was removed or replaced while in use.
