@@ -10,11 +10,13 @@ def test_a_callback_comes_once_whether_it_was_added_before_or_after():
     told = []
     future = Future()
     future.when_done(lambda: told.append("before"))
-    assert (told, future.is_done) == ([], False)
+    assert told == []
+    assert future.is_done is False
     future.set_result(7)
     future.when_done(lambda: told.append("after"))
     assert told == ["before", "after"]
-    assert (future.result(), future.is_done) == (7, True)
+    assert future.result() == 7
+    assert future.is_done is True
 
 
 def test_an_error_is_raised_by_result_and_by_wait():

@@ -84,7 +84,8 @@ def test_a_network_has_a_quarter_of_all_connections_but_a_trusted_proxy_all(
         server = serve(PATIENT, max_connections=8, trusted_proxies=proxies)
         *_, newest = times(8, connect, server, get())
         other = connect(server, get(), address="127.0.0.2")
-        assert [other.status(), newest.status()] == [200, 200]
+        assert other.status() == 200
+        assert newest.status() == 200
         assert len(server.connections) <= most + 1
         other.send(get())
         assert other.status() == 200

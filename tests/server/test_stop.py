@@ -51,7 +51,8 @@ def has_ended(server):
 
 def assert_last_answer(client):
     status, headers, _ = client.answer()
-    assert (status, headers["connection"]) == (200, "close")
+    assert status == 200
+    assert headers["connection"] == "close"
     assert client.rest() == b""
 
 

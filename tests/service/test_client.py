@@ -74,7 +74,8 @@ def test_fifty_checks_are_created_once_and_then_nothing_changes(
         ("created", f"job {n}", before[f"job {n}"]["ping_url"])
         for n in range(50)
     ]
-    assert (status, done) == (0, made)
+    assert status == 0
+    assert done == made
     assert checks("apply", path) == (0, "", "")
     assert listed() == before
 
@@ -119,7 +120,9 @@ def test_prune_lists_and_deletes_only_with_yes(applied, checks, listed, file):
         (kept, "idle", "last pinged never"),
     ]
     status, done = applied("--prune", path)
-    assert (status, done[:2], done[2][:2]) == (1, would, ("created", "new"))
+    assert status == 1
+    assert done[:2] == would
+    assert done[2][:2] == ("created", "new")
     assert applied("--prune", path) == (1, would)
     deleted = [("deleted", "used", ""), ("deleted", "idle", "")]
     assert applied("--prune", "--yes", path) == (0, deleted)
@@ -130,11 +133,9 @@ def test_a_file_without_checks_prunes_nothing(checks, listed, file):
     """A template that came out empty must not delete everything."""
     checks("apply", file('name = "a"'))
     status, _, err = checks("apply", file(), "--prune", "--yes")
-    assert (status, "would delete all checks" in err, [*listed()]) == (
-        2,
-        True,
-        ["a"],
-    )
+    assert status == 2
+    assert "would delete all checks" in err
+    assert [*listed()] == ["a"]
 
 
 def test_a_renamed_check_keeps_its_ping_url(applied, checks, listed, file):
@@ -155,12 +156,10 @@ def test_at_the_limit_of_the_tier_what_goes_makes_room_for_what_comes(
     checks("apply", file(*numbered('name = "{}"', 50)))
     path = file(*numbered('name = "new {}"', 101))
     status, out, err = checks("apply", path, "--prune", "--yes")
-    assert (
-        status,
-        len(listed()),
-        out.count("created "),
-        out.count("deleted "),
-    ) == (2, 100, 100, 50)
+    assert status == 2
+    assert len(listed()) == 100
+    assert out.count("created ") == 100
+    assert out.count("deleted ") == 50
     assert err.startswith(
         "cardbeat: new 100: This key's tier allows 100 checks"
     )
@@ -179,7 +178,10 @@ def test_names_that_are_not_clear_are_refused_before_anything_is_done(
     wanted = {"aa": 'name = "a"', "ab": 'name = "b"\nwas = "a"'}[names]
     status, out, err = checks("apply", file(wanted, 'name = "c"'))
     told = f"the server has two checks named '{names[1]}', or as it was named before; "
-    assert (status, out, told in err, "c" in listed()) == (2, "", True, False)
+    assert status == 2
+    assert out == ""
+    assert told in err
+    assert "c" not in listed()
 
 
 def test_a_check_is_pinged_and_snoozed_by_its_name_and_the_list_shows_it(
@@ -192,10 +194,8 @@ def test_a_check_is_pinged_and_snoozed_by_its_name_and_the_list_shows_it(
     assert checks("ping", "a b") == (0, told, "")
     for time in ("604800", "7d"):
         status, out, _ = checks("snooze", "b", time)
-        assert (status, "snoozed_until: 2027-01-22 08:00:00\n" in out) == (
-            0,
-            True,
-        )
+        assert status == 0
+        assert "snoozed_until: 2027-01-22 08:00:00\n" in out
     headings, first, second = checks("list")[1].splitlines()
     assert headings.startswith("NAME  STATUS")
     names = "LAST_PING_AT DEADLINE_AT FAILED_AT SNOOZED_UNTIL".split()
@@ -224,7 +224,10 @@ def test_other_arguments_are_one_line_and_status_2(
 ):
     checks("apply", file('name = "a"'))
     status, out, err = checks(*argv.split())
-    assert (status, out, err.count("\n"), says in err) == (2, "", 1, True)
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert says in err
 
 
 @pytest.mark.parametrize(
@@ -238,12 +241,10 @@ def test_without_a_key_that_the_server_knows_one_line_says_so(
     if value == "sk_unknown":
         told = "This API key is not known here"
     status, out, err = checks("list")
-    assert (
-        status,
-        out,
-        err.startswith(f"cardbeat: {told}"),
-        err.count("\n"),
-    ) == (2, "", True, 1)
+    assert status == 2
+    assert out == ""
+    assert err.startswith(f"cardbeat: {told}")
+    assert err.count("\n") == 1
 
 
 def test_a_read_only_key_lists_and_changes_nothing(
@@ -278,10 +279,9 @@ def test_a_test_alert_is_told_with_what_the_receiver_answered(  # noqa: PLR0917
         customer.check(receiver.url, "job")
         done, out, err = checks("test", " job ", "--url", url, "--json")
     told = json.loads(out)
-    assert (done, err, told["state"], told["last_status"]) == (
-        status,
-        "",
-        state,
-        code,
-    )
-    assert (told["last_error"], told["type"]) == (error, "check.test")
+    assert done == status
+    assert err == ""
+    assert told["state"] == state
+    assert told["last_status"] == code
+    assert told["last_error"] == error
+    assert told["type"] == "check.test"

@@ -86,7 +86,9 @@ def test_what_is_wrong_with_an_answer_is_one_short_line_without_control_characte
 ):
     serve(WRONG[name])
     status, out, err = checks("list")
-    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
     assert err.startswith("cardbeat: ")
     assert err.rstrip("\n").isprintable()
     assert len(err) < 4000
@@ -101,7 +103,9 @@ def test_so_it_is_with_the_answers_to_a_ping_and_a_test(
 ):
     serve(page(CHECK), answer(wrong))
     status, out, err = checks(action, "a")
-    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
     assert "not that of a cardbeat server" in err
 
 
@@ -162,10 +166,8 @@ def test_what_was_done_is_told_though_the_rest_fails(
     file.write_text("".join(map(FILE.format, "abc")))
     server = serve(page(), answer({"check": CHECK}), last)
     status, out, err = checks("apply", file)
-    assert (status, out.split()[3:]) == (
-        2,
-        ["created", "a", CHECK["ping_url"]],
-    )
+    assert status == 2
+    assert out.split()[3:] == ["created", "a", CHECK["ping_url"]]
     assert err.startswith("cardbeat: b: ")
     assert err.endswith(
         "; what is printed was done; run apply again for the rest\n"
@@ -209,7 +211,9 @@ def test_no_server_is_one_line_at_once_for_all_but_a_ping(checks, monkeypatch):
     monkeypatch.setenv("CARDBEAT_KEY", "sk_a")
     for action, count in ((["list"], 0), (["ping", "a"], 5)):
         status, _, err = checks(*action, "--url", "http://127.0.0.1:1")
-        assert (status, err.count("\n"), len(pauses)) == (2, 1, count)
+        assert status == 2
+        assert err.count("\n") == 1
+        assert len(pauses) == count
         assert err.startswith(
             "cardbeat: can't use the server at http://127.0.0.1:1: "
         )
@@ -232,7 +236,8 @@ def test_no_proxy_of_the_environment_sees_a_key_in_clear(
     for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, url_of(proxy))
     checks("list")
-    assert (len(server.received), proxy.received) == (1, [])
+    assert len(server.received) == 1
+    assert proxy.received == []
 
 
 def test_a_proxy_for_https_is_asked_for_a_tunnel_and_sees_no_key(
@@ -243,10 +248,8 @@ def test_a_proxy_for_https_is_asked_for_a_tunnel_and_sees_no_key(
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.setenv("CARDBEAT_URL", "https://server.example")
     status, _, err = checks("list")
-    assert (status, err.count("\n"), err.rstrip("\n").isprintable()) == (
-        2,
-        1,
-        True,
-    )
+    assert status == 2
+    assert err.count("\n") == 1
+    assert err.rstrip("\n").isprintable()
     assert proxy.received[0].head.startswith("CONNECT server.example:443 ")
     assert "sk_secret" not in str(proxy.received)

@@ -42,7 +42,8 @@ def test_on_a_low_disk_nothing_new_is_taken(app, one, low_disk):
 
 def require_refused(answers, code):
     for answer in answers:
-        assert (answer.status, json.loads(answer.body)["code"]) == (503, code)
+        assert answer.status == 503
+        assert json.loads(answer.body)["code"] == code
         assert int(answer.headers["Retry-After"]) > 0
 
 

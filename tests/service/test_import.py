@@ -166,12 +166,10 @@ def test_what_can_not_be_watched_as_it_was_is_named_and_not_imported(
     status, (line, fine, twin) = imported(
         [other(3, **members), SIMPLE, SIMPLE]
     )
-    assert (status, fine, twin[0], [*held()]) == (
-        1,
-        FILESYSTEM,
-        "here already",
-        [FILESYSTEM[1]],
-    )
+    assert status == 1
+    assert fine == FILESYSTEM
+    assert twin[0] == "here already"
+    assert [*held()] == [FILESYSTEM[1]]
     assert line[0] == "not imported"
     assert says in line[2]
 
@@ -244,7 +242,10 @@ def test_over_the_limits_of_the_tier_nothing_is_imported(run, held, tmp_path):
 )
 def test_another_file_is_one_line_and_status_2(run, content, says):
     status, out, err = run(content)
-    assert (status, out, err.count("\n"), says in err) == (2, "", 1, True)
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert says in err
 
 
 def test_a_key_that_holds_no_checks_is_refused(run, app):
@@ -257,4 +258,6 @@ def test_a_key_that_holds_no_checks_is_refused(run, app):
             "SELECT id FROM keys WHERE scope = 'cards'"
         ).fetchone()
     status, _, err = run(content, key=cards)
-    assert (status, err.count("\n"), "cards key" in err) == (2, 1, True)
+    assert status == 2
+    assert err.count("\n") == 1
+    assert "cards key" in err

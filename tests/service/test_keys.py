@@ -24,12 +24,11 @@ def stored(app):
 def test_registering_without_a_body_issues_a_cards_key(app):
     answer = app("POST", "/register")
     issued = json.loads(answer.body)
-    assert (answer.status, answer.headers["Cache-Control"]) == (
-        201,
-        "no-store",
-    )
+    assert answer.status == 201
+    assert answer.headers["Cache-Control"] == "no-store"
     assert list(issued) == ["key", "scope", "tier", "created_at"]
-    assert (issued["scope"], issued["tier"]) == ("cards", "free")
+    assert issued["scope"] == "cards"
+    assert issued["tier"] == "free"
     assert issued["key"].startswith("sk_")
     assert len(issued["key"]) >= 35
 
@@ -46,7 +45,8 @@ def test_registering_an_address_issues_a_checks_key_each_time(app):
         "email",
         "webhook_secret",
     }
-    assert (first["scope"], first["email"]) == ("checks", "ops@example.com")
+    assert first["scope"] == "checks"
+    assert first["email"] == "ops@example.com"
     assert first["webhook_secret"].startswith("whsec_")
     assert first["key"] != second["key"]
 
@@ -130,7 +130,8 @@ def test_a_member_that_is_unknown_or_given_twice_is_named(app):
         refusal = app.json(
             "POST", "/register", body=b"{%b}" % body, headers=headers
         )
-        assert (refusal["code"], refusal["field"]) == (code, field)
+        assert refusal["code"] == code
+        assert refusal["field"] == field
 
 
 @SQLITE
@@ -140,10 +141,8 @@ def test_only_issued_keys_count_for_the_limit_of_a_client(app_of):
         assert app("POST", "/register", body).status == 400
     assert [app("POST", "/register").status for _ in range(2)] == [201] * 2
     refused = app("POST", "/register")
-    assert (
-        refused.status,
-        int(refused.headers["Retry-After"]) in range(1, 31),
-    ) == (429, True)
+    assert refused.status == 429
+    assert int(refused.headers["Retry-After"]) in range(1, 31)
     assert app("POST", "/register", client="192.0.2.7").status == 201
 
 
@@ -151,11 +150,9 @@ def test_a_key_reads_its_own_limits_and_use(app):
     key = app.checks_key()
     app("POST", "/checks", GOOD_CHECK, key=key)
     read = app.json("GET", "/key", key=key)
-    assert (read["scope"], read["tier"], read["email"]) == (
-        "checks",
-        "free",
-        "ops@example.com",
-    )
+    assert read["scope"] == "checks"
+    assert read["tier"] == "free"
+    assert read["email"] == "ops@example.com"
     limits = {
         "max_checks": 100,
         "min_period_seconds": 1,

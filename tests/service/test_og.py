@@ -66,7 +66,8 @@ def test_after_a_change_of_the_accent_a_stored_card_is_drawn_again(app_of):
 
 def test_the_key_is_judged_before_anything_else(cards):
     missing = cards.get("/og?title=x")
-    assert (missing.status, body_of(missing)["field"]) == (401, "key")
+    assert missing.status == 401
+    assert body_of(missing)["field"] == "key"
     assert missing.headers["Cache-Control"] == "no-store"
     for query in (
         "template=fancy",
@@ -75,10 +76,8 @@ def test_the_key_is_judged_before_anything_else(cards):
     ):
         assert cards.get(f"/og?{query}").status == 401
     refused = cards.get(cards.url(key=cards.keys.issue(CHECKS)))
-    assert (refused.status, "checks key" in body_of(refused)["error"]) == (
-        403,
-        True,
-    )
+    assert refused.status == 403
+    assert "checks key" in body_of(refused)["error"]
 
 
 def test_a_revoked_key_is_refused_though_the_image_is_in_memory(cards):
@@ -100,7 +99,8 @@ def test_what_cannot_be_drawn_is_refused_and_counts_for_nothing(cards):
     }
     for query, field in wrong.items():
         refused = cards.get(f"/og?key={cards.key}&{query}")
-        assert (refused.status, body_of(refused)["field"]) == (400, field)
+        assert refused.status == 400
+        assert body_of(refused)["field"] == field
         assert refused.headers["Cache-Control"] == "no-store"
     assert cards.card().status == 200
     assert len(cards.files()) == 1
@@ -127,19 +127,16 @@ def test_a_range_gets_its_part_another_one_the_whole_or_416(
     for _ in range(2):
         answer = cards.card(range=asked)
         if part == "outside":
-            assert (answer.status, answer.headers["Cache-Control"]) == (
-                416,
-                "no-store",
-            )
+            assert answer.status == 416
+            assert answer.headers["Cache-Control"] == "no-store"
             assert answer.headers["Content-Range"] == f"bytes */{len(whole)}"
         elif part == "other":
-            assert (answer.status, answer.body) == (200, whole)
+            assert answer.status == 200
+            assert answer.body == whole
         else:
             first, last = (range(len(whole))[place] for place in part)
-            assert (answer.status, answer.body) == (
-                206,
-                whole[first : last + 1],
-            )
+            assert answer.status == 206
+            assert answer.body == whole[first : last + 1]
             assert (
                 answer.headers["Content-Range"]
                 == f"bytes {first}-{last}/{len(whole)}"
@@ -150,17 +147,17 @@ def test_a_range_gets_its_part_another_one_the_whole_or_416(
 def test_a_known_version_is_not_sent_again_and_has_ranges(cards, tags):
     etag = cards.card().headers["ETag"]
     unchanged = cards.card(if_none_match=tags.format(etag))
-    assert (unchanged.status, unchanged.body) == (304, b"")
-    assert (unchanged.headers["ETag"], unchanged.headers["Cache-Control"]) == (
-        etag,
-        IMMUTABLE,
-    )
+    assert unchanged.status == 304
+    assert unchanged.body == b""
+    assert unchanged.headers["ETag"] == etag
+    assert unchanged.headers["Cache-Control"] == IMMUTABLE
     assert cards.card(if_none_match='"other"').status == 200
     assert cards.card(range="bytes=0-1", if_range=etag).status == 206
     for other in ('"other"', f"W/{etag}"):
         assert cards.card(range="bytes=0-1", if_range=other).status == 200
     head = cards.get(cards.url(), "HEAD", range="bytes=0-1")
-    assert (head.status, head.headers["X-Cache"]) == (200, "HIT")
+    assert head.status == 200
+    assert head.headers["X-Cache"] == "HIT"
 
 
 def statuses(cards, titles, client="192.0.2.1"):
@@ -176,10 +173,8 @@ def test_one_client_takes_three_quarters_of_a_keys_new_cards(cards):
     assert statuses(cards, "abcd") == [200, 200, 200, 429]
     assert statuses(cards, "de", "192.0.2.2") == [200, 429]
     refused = cards.card("e")
-    assert (body_of(refused)["code"], refused.headers["Retry-After"]) == (
-        "too_many_requests",
-        "20",
-    )
+    assert body_of(refused)["code"] == "too_many_requests"
+    assert refused.headers["Retry-After"] == "20"
     # What is stored is never refused.
     assert statuses(cards, "aaa") == [200] * 3
     cards.clock.advance(20)
@@ -201,10 +196,12 @@ def test_the_first_request_draws_and_the_loop_answers_the_next_and_looks_up_no_k
 ):
     assert cards.at_once(cards.url()) is None
     drawn = cards.card()
-    assert (drawn.status, drawn.headers["X-Cache"]) == (200, "MISS")
+    assert drawn.status == 200
+    assert drawn.headers["X-Cache"] == "MISS"
     assert struct.unpack(">II", drawn.body[16:24]) == (1200, 630)
     again = cards.at_once(cards.url())
-    assert (again.status, again.body) == (200, drawn.body)
+    assert again.status == 200
+    assert again.body == drawn.body
     assert again.headers == {
         "Content-Type": "image/png",
         "Cache-Control": IMMUTABLE,
@@ -340,10 +337,8 @@ def test_a_client_a_key_and_all_have_so_many_waiting_and_no_more(
     asked = [*map(begin, range(most))]
     with pytest.raises(Unavailable) as refused:
         begin("one more")
-    assert (refused.value.code, refused.value.headers["Retry-After"]) == (
-        "busy",
-        "1",
-    )
+    assert refused.value.code == "busy"
+    assert refused.value.headers["Retry-After"] == "1"
     if most < 512:
         asked.append(held.begin("other", "other", held.keys.issue()))
     held.go.set()
@@ -403,5 +398,6 @@ def test_cards_refused_for_too_many_that_wait_count_for_no_rate(held):
 
 def test_robots_are_welcome(cards):
     answer = cards.get("/robots.txt")
-    assert (answer.status, answer.body) == (200, b"User-agent: *\nAllow: /\n")
+    assert answer.status == 200
+    assert answer.body == b"User-agent: *\nAllow: /\n"
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"

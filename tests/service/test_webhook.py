@@ -63,7 +63,8 @@ def test_a_post_has_its_url_headers_and_body_and_2xx_is_delivered():
         url = receiver.url.replace("http://", "http://ops%40a:p%3Aw@")
         assert post(url) == Outcome(299)
     plain, named = receiver.received
-    assert (plain.head, plain.body) == ("POST /hook HTTP/1.1", b'{"a": 1}')
+    assert plain.head == "POST /hook HTTP/1.1"
+    assert plain.body == b'{"a": 1}'
     assert (
         plain.headers["host"]
         == named.headers["host"]
@@ -85,11 +86,9 @@ def test_any_other_status_is_not_and_no_redirect_is_followed(status):
         location = f"Location: {inner.url}\r\nRetry-After: 17\r\n"
         with Receiver(answer(status, location)) as receiver:
             outcome = post(receiver.url)
-    assert (outcome.status, outcome.retry_after, inner.connections) == (
-        status,
-        "17",
-        0,
-    )
+    assert outcome.status == status
+    assert outcome.retry_after == "17"
+    assert inner.connections == 0
     assert outcome.error.startswith(f"The receiver answered {status}")
 
 
@@ -260,10 +259,8 @@ def test_of_a_names_addresses_some_are_tried_each_for_a_part_of_the_time(
     monkeypatch.setattr(socket.socket, "connect", connect)
     names = [f"127.0.0.{number}" for number in range(1, 21)]
     outcome = post("http://many.example/", lookup=leads_to(*names))
-    assert (outcome.error, tried) == (
-        "The connection was refused.",
-        names[:ADDRESSES_TRIED],
-    )
+    assert outcome.error == "The connection was refused."
+    assert tried == names[:ADDRESSES_TRIED]
 
 
 def test_a_crowded_address_gets_nothing_and_the_attempt_is_postponed():
@@ -296,7 +293,8 @@ def test_the_environment_names_no_proxy(monkeypatch):
         ):
             monkeypatch.setenv(name, proxy.url)
         assert post(receiver.url) == Outcome(204)
-    assert (proxy.connections, receiver.connections) == (0, 1)
+    assert proxy.connections == 0
+    assert receiver.connections == 1
 
 
 def tunnel(port):

@@ -137,11 +137,9 @@ def test_two_that_edit_one_check_lose_nothing(api, key, dashboard):
     save(page)
     expect(row(page, "Mine")).to_be_visible()
     stored = api.read(check, key)
-    assert (stored["name"], stored["grace_seconds"], stored["version"]) == (
-        "Mine",
-        300,
-        3,
-    )
+    assert stored["name"] == "Mine"
+    assert stored["grace_seconds"] == 300
+    assert stored["version"] == 3
 
 
 def test_all_wrong_fields_are_told_at_once_in_the_words_of_their_labels(

@@ -66,10 +66,13 @@ def test_closed_streams_change_no_status_and_no_output(run, closed):
     assert run(*CREATE).returncode == 0
     listed = run("keys", "list", preexec_fn=close)
     assert listed.returncode == (2 if 1 in closed else 0)
-    assert (bool(listed.stdout), listed.stderr) == (1 not in closed, "")
+    assert bool(listed.stdout) == (1 not in closed)
+    assert listed.stderr == ""
     refused = run("keys", "revoke", "none", preexec_fn=close)
     # What belongs to stderr goes nowhere else.
-    assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", "")
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    assert refused.stderr == ""
 
 
 NAMES = [

@@ -67,20 +67,16 @@ def test_the_python_client_registers_creates_changes_and_lists(
         changed = update(check.id, client=owner, body=changes, if_match='"1"')
         assert changed.parsed.check.grace_seconds == 1800
         refused = update(check.id, client=owner, body=changes, if_match='"1"')
-        assert (refused.status_code, refused.parsed.code) == (
-            412,
-            "precondition_failed",
-        )
+        assert refused.status_code == 412
+        assert refused.parsed.code == "precondition_failed"
         (listed,) = (
             generated("api.checks.list_checks")
             .sync(client=owner, limit=10)
             .checks
         )
-    assert (listed.name, listed.version, listed.delivery) == (
-        "Nightly backup",
-        2,
-        None,
-    )
+    assert listed.name == "Nightly backup"
+    assert listed.version == 2
+    assert listed.delivery is None
 
 
 def test_the_python_client_draws_and_has_one_class_for_errors(

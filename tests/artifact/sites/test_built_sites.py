@@ -148,7 +148,8 @@ def card_of(page, source):
     preview = linkpreview.link_preview(f"{ADDRESS}/post", html)
     path = source / unquote(preview.image.removeprefix(f"{ADDRESS}/"))
     with Image.open(path) as card:
-        assert (card.format, card.size) == ("PNG", (1200, 630))
+        assert card.format == "PNG"
+        assert card.size == (1200, 630)
     number = re.search(r"posts/(\d+)", page.as_posix())
     alt = re.search('og:image:alt" content="(.*?)"', html)[1]
     assert alt == (escaped(title_of(number[1])) if number else NAME)

@@ -59,7 +59,8 @@ def test_nothing_is_acknowledged_that_is_not_on_disk_and_all_heals_by_itself(
         wait_until(lambda: is_refused(fill), 120)
         go_on(clients, 503, 5)
         drawn = ask(server, "GET", card)
-        assert (drawn.status, drawn.body[:4]) == (200, b"\x89PNG")
+        assert drawn.status == 200
+        assert drawn.body[:4] == b"\x89PNG"
     go_on(clients)
     assert ask(server, "GET", "/healthz").status == 200
     wait_until(lambda: ask(server, "GET", card).headers["X-Cache"] == "HIT")
@@ -136,7 +137,8 @@ def test_a_card_is_whole_or_not_stored(start, faults, tmp_path):
             drawn = {url: times(2, ask, server, "GET", url) for url in urls}
         for url, answers in drawn.items():
             first, again = ask(server, "GET", url), ask(server, "GET", url)
-            assert (first.status, again.headers["X-Cache"]) == (200, "HIT")
+            assert first.status == 200
+            assert again.headers["X-Cache"] == "HIT"
             assert set(each(answers, "status")) <= {200, 503}
             assert {
                 answer.body

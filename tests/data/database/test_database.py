@@ -250,12 +250,10 @@ def test_rows_have_their_values_by_name_and_by_place(database):
         row = connection.execute(
             "SELECT name, value AS number FROM monitor"
         ).fetchone()
-    assert (row["number"], row[1], list(row)[1], list(row.keys())) == (
-        1,
-        1,
-        1,
-        ["name", "number"],
-    )
+    assert row["number"] == 1
+    assert row[1] == 1
+    assert list(row)[1] == 1
+    assert list(row.keys()) == ["name", "number"]
 
 
 def test_a_text_with_a_nul_or_half_a_character_finds_nothing(database):

@@ -117,7 +117,8 @@ def test_every_title_begins_on_one_axis_inside_the_middle_square(
         given += [{"title": title}, FULL | {"title": title}]
     for texts in given:
         text = title_of(layout_of(template, **texts))
-        assert (text.x, text.align) == (AXIS, "left")
+        assert text.x == AXIS
+        assert text.align == "left"
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -125,7 +126,8 @@ def test_a_right_to_left_card_is_the_mirror_image(template):
     layout = layout_of(template, **ARABIC)
     title = title_of(layout)
     assert layout.mirrored
-    assert (title.x + title.width, title.align) == (WIDTH - AXIS, "right")
+    assert title.x + title.width == WIDTH - AXIS
+    assert title.align == "right"
     assert layout.mirror_image().mirror_image() == layout
     sign = max(layout.shapes, key=lambda shape: shape.width * shape.height)
     assert sign.x + sign.width / 2 > WIDTH / 2

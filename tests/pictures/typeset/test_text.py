@@ -86,7 +86,7 @@ def test_a_text_fits_its_box_and_nothing_of_it_is_missing(fonts, name):
     assert fits(label, 400, label.height_px)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_hostile_text_leaves_its_box(fonts, seed):
     chance = random.Random(seed)
     for text in (

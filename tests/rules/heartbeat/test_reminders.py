@@ -190,10 +190,8 @@ def test_a_reminder_after_a_snooze_names_the_deadline_that_was_missed(mail):
     pass_and_sweep(mail, 86_400 + REPEAT + 1)
     mail.settled(2)
     told = json.loads(mail.posted[-1][2])
-    assert (told["type"], told["data"]["check"]["snoozed_until"]) == (
-        REMINDER,
-        None,
-    )
+    assert told["type"] == REMINDER
+    assert told["data"]["check"]["snoozed_until"] is None
     assert (
         '"check 1" is still overdue, for 1 day 5 minutes: late since 2027-01-15 08:01 UTC; no ping yet.'
         in told["text"]

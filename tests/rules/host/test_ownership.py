@@ -79,7 +79,8 @@ def test_a_volume_of_a_container_platform_is_used_as_it_is(
     with acting_as(*service):
         open_database(folder).close()
         assert rights_of_strangers(folder) == 0
-    assert (caplog.messages, mode(folder)) == ([], folder_mode)
+    assert caplog.messages == []
+    assert mode(folder) == folder_mode
 
 
 @AS_ROOT

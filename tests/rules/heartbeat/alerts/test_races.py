@@ -124,7 +124,8 @@ def test_whatever_nodes_do_at_once_each_first_alert_has_its_time_and_no_other_on
         )
         deeds.append(partial(deliver, node, random.Random(-place), ends_at))
     assert at_once(*deeds) == [None] * len(deeds)
-    assert (untimed(nodes[0]), misplaced(nodes[0])) == ([], 0)
+    assert untimed(nodes[0]) == []
+    assert misplaced(nodes[0]) == 0
     for check in checks:
         types = [one for one in nodes[0].alert_types(check) if one != TEST]
         # Beyond 100 alerts the oldest are gone.
