@@ -281,7 +281,14 @@ PLANTS = {
     "synced": Plant(
         rewritten(("synchronous = FULL", "synchronous = NORMAL")),
         HOURLY,
-        ("is lost", "is due", "took", "too early", "is not recorded"),
+        (
+            "is lost",
+            "is unknown",
+            "is due",
+            "took",
+            "too early",
+            "is not recorded",
+        ),
     ),
     "asked": Plant(asked_to_try_sooner, HOURLY, ("too early",)),
     # An outage waits for its retry though a test was delivered since.
