@@ -5,5 +5,7 @@ A late check: `sweep` finds it, after it has moved the deadlines if the monitor 
 a check with `outages`, in one transaction: its status, the row of its outage, its alert. `tidy`
 removes what nothing needs any more.
 
-`alerts` stores alerts, decides which is next and posts it. Begin with `check`, then `checks`.
+`alerts` stores alerts, decides which is next and posts it: `recording` in that transaction, then in
+a thread `delivery` > `outbox`, and in a sender's `post` > `retries`. Begin with `check`, then
+`checks`.
 """

@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from cardbeat import cli
 from cardbeat.config import Config
 from cardbeat.database import open_database
-from cardbeat.database.schema import VERSION, script
-from cardbeat.database.sqlite.file import FILE_NAME, lock_server
+from cardbeat.database.schema import OLDEST, VERSION, WHOLE, script
+from cardbeat.database.sqlite.copies import copy_rows
+from cardbeat.database.sqlite.file import FILE_NAME, lock_server, make_tables
 from cardbeat.errors import StartupError
+from cardbeat.files import read_text
 from tests.kit.postgresql import BOTH_ENGINES
 from tests.kit.support import GOOD_CHECK, App, service_of
 
@@ -61,14 +64,26 @@ def store(folder, url, version):
     with connect(folder, url) as connection:
         run = connection.executescript if url is None else connection.execute
         run(Path(__file__).with_name(f"schema_7_{engine}.sql").read_text())
-        for number in range(8, version + 1):
+        last = version if url else min(version, WHOLE - 1)
+        for number in range(8, last + 1):
             run(script(engine, number))
             noted = f"INSERT INTO cardbeat_schema (version) VALUES ({number})"
             run(f"PRAGMA user_version = {number}" if url is None else noted)
+    if last < version:
+        old = (folder / FILE_NAME).rename(folder.with_name("old"))
+        with connect(folder, url) as connection:
+            make_tables(connection, version)
+            connection.create_function("host_of", 1, host_of)
+            connection.execute("ATTACH ? AS old", (str(old),))
+            connection.executescript(read_text("database/sqlite/from_9.sql"))
     return folder, url
 
 
-@pytest.fixture(params=[7, 8, 9])
+def host_of(url):
+    return url and urlsplit(url).hostname
+
+
+@pytest.fixture(params=range(OLDEST, VERSION))
 def stored(new_url, tmp_path, request):
     return store(tmp_path / "stored", new_url, request.param)
 
@@ -145,8 +160,25 @@ def test_a_stored_database_serves(stored, clock):
     service.close()
 
 
+def test_a_column_that_the_old_file_lacks_has_its_default(tmp_path):
+    store(tmp_path / "stored", None, WHOLE)
+    with connect(tmp_path / "stored", None) as connection:
+        connection.execute("ALTER TABLE checks DROP COLUMN outage")
+    old = rows_of((tmp_path / "stored", None), "checks", "id, name")
+    (tmp_path / "new" / "beside").mkdir(parents=True)
+    copy_rows(
+        tmp_path / "stored" / FILE_NAME,
+        tmp_path / "new" / "beside" / FILE_NAME,
+    )
+    new = rows_of(
+        (tmp_path / "new" / "beside", None), "checks", "id, name, outage"
+    )
+    assert new == [(*row, 0) for row in old]
+
+
 @BOTH_ENGINES
-def test_what_a_new_version_asks_of_a_row_is_found_out(stored):
+@pytest.mark.parametrize("stored", [7, 8, 9], indirect=True)
+def test_what_version_10_asks_of_a_row_is_found_out(stored):
     (_, *first), (_, *late), _ = rows_of(
         stored, "checks", "seq, id, api_key_id"
     )
@@ -229,7 +261,7 @@ def test_an_older_or_newer_schema_is_refused_and_left_as_it_is(
 
 
 @BOTH_ENGINES
-@pytest.mark.parametrize("version", [7, 8, 9])
+@pytest.mark.parametrize("version", range(OLDEST, VERSION))
 def test_a_backup_of_an_older_version_is_restored_up_to_date(
     new_url, tmp_path, monkeypatch, version
 ):
