@@ -7,9 +7,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cardbeat import __version__
 from cardbeat.cards.painter import Painter
@@ -123,9 +123,10 @@ class Service:
         config = self._config
         database = self.database
         self._alerts = Outbox(database, self._base_url, config.time_zone)
+        self._sender = cache(self._new_sender)
         self.delivery = Delivery(
             self._alerts,
-            self._post,
+            self._sender,
             self._clock,
             tiers=config.tiers,
             senders=clients_and_senders()[1],
@@ -143,17 +144,13 @@ class Service:
         self.pings = Pings(database, self._clock, self.delivery.wake)
         self.tidy = Tidy(database, self._clock)
 
-    @cached_property
-    def _sender(self) -> "Sender":
+    def _new_sender(self) -> "Sender":
+        """What a start does not import."""
         from cardbeat.heartbeat.alerts import receivers  # noqa: F401, PLC0415 - to be loaded too
         from cardbeat.heartbeat.alerts.post import Sender  # noqa: PLC0415 - not at the start
 
         config = self._config
         return Sender(config.allow_private_webhooks, config.webhook_proxy)
-
-    def _post(self, *post: Any) -> Any:
-        """Send an alert. What that takes is not imported at the start."""
-        return self._sender.post(*post)
 
     def _routes(self) -> list[Route]:
         config = self._config
@@ -195,7 +192,7 @@ class Service:
         """Load what the first answer did not need."""
         try:
             self.store.start()
-            self._sender  # noqa: B018 - it is made by being read
+            self._sender()
             self.painter.start()
         except Exception:
             log.exception("a part could not be loaded")

@@ -24,10 +24,13 @@ FREE_OF_LIMITS = Tier(max_checks=None)
 
 
 def new_delivery(alerts, clock, post=None, elapsed=time.monotonic, **options):
-    """What delivers alerts, not started yet. `post` replaces the sender, `elapsed` the monotonic clock."""
-    post = post or Sender(allow_private=True).post
+    """What delivers alerts, not started yet. `post` replaces the sender's, `elapsed` the monotonic clock."""
+    sender = Sender(allow_private=True)
+    sender.post = post or sender.post
     fence = alerts.database.fence
-    return Delivery(alerts, post, clock, elapsed, fence=fence, **options)
+    return Delivery(
+        alerts, lambda: sender, clock, elapsed, fence=fence, **options
+    )
 
 
 class NoFence:
@@ -127,7 +130,7 @@ class Heart:
     def take_all(self, state="delivered", check=None, most=1000):
         """The receivers take what waits (of a check), at most so many, or refuse it for good; returns how many."""
         among = "" if check is None else f"AND check_id = '{check.id}'"
-        sql = f"SELECT seq, receiver, next_attempt_at FROM alerts WHERE state = 'pending' AND next_attempt_at IS NOT NULL {among}"
+        sql = f"SELECT seq, next_attempt_at FROM alerts WHERE state = 'pending' AND next_attempt_at IS NOT NULL {among}"
         now = int(self.clock())
         for taken in range(most):
             with self.database.read() as connection:
@@ -138,9 +141,7 @@ class Heart:
                 return taken
             # After the clock was set back, an alert is due only when it is there again.
             due_at = max(now, row["next_attempt_at"])
-            (message,) = self.alerts.messages(
-                [row["seq"]], row["receiver"], due_at
-            )
+            (message,) = self.alerts.messages([row["seq"]], due_at)
             self.alerts.store([Result(message, 204, None, state)], due_at)
         return most
 

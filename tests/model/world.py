@@ -283,7 +283,6 @@ def _replace_parts(world):
         assert hasattr(service, name), name
         setattr(service, name, part)
     post.Sender = lambda *_: world.network
-    delivery.REPAIR_SECONDS = max(600.0, 10 * world.poll_seconds)
     sweep.POLL_SECONDS = tidy.POLL_SECONDS = world.poll_seconds
     logging.getLogger("cardbeat").setLevel(logging.WARNING)
     logging.getLogger().handlers = [_Log(world)]

@@ -4,7 +4,6 @@ Of all processes with the same database only the holder of the lease picks, so n
 twice at once. Nothing is remembered but the posts that run, and what limits them (`limits`).
 """
 
-import contextlib
 import logging
 import math
 import random
@@ -13,7 +12,7 @@ import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from itertools import islice
+from typing import TYPE_CHECKING
 
 from cardbeat.clock import Clock
 from cardbeat.config import TIERS, Tier
@@ -31,16 +30,17 @@ from cardbeat.heartbeat.alerts.outbox import (
 from cardbeat.heartbeat.alerts.retries import verdict
 from cardbeat.jobs import has_ended, start_thread
 
+if TYPE_CHECKING:
+    from cardbeat.heartbeat.alerts.post import Sender
+
 log = logging.getLogger(__name__)
 
 RUN = 8
 """Most alerts of one key to one host that a sender takes at once."""
 RUN_SECONDS = 0.5
 """A sender begins no further alert of its run after this time."""
-CANDIDATES = 256
+CANDIDATES = 64
 """Due alerts of a queue that one read finds, beside those that are being posted."""
-RESULTS = 200
-"""Most results that are stored in one write."""
 RETRIED = {"pending": "retried"}
 TURNS = 10_000
 """Most queues of which it is remembered when they were served."""
@@ -53,7 +53,6 @@ PICK_SECONDS = 0.05
 SCANS = 10
 """A pause lasts at least as many times as long as the look for queues took: with an old snapshot
 open, PostgreSQL reads past the entries of all that was delivered since."""
-REPAIR_SECONDS = 600.0
 TROUBLE_SECONDS = 5.0
 """Pause after the database could not be used, or after a defect."""
 _BROKEN = "The alert could not be sent; the server's log says why."
@@ -62,7 +61,7 @@ _BROKEN = "The alert could not be sent; the server's log says why."
 class Delivery:
     """Delivers until `stop`. `monotonic` is a clock that only goes forward.
 
-    `post` sends a body with headers to a URL and returns the outcome, or raises `Postponed`.
+    `sender` gives the `Sender`, which a start does not need.
     `tiers` has the limits of keys. `senders` is the most posts at once. With a `fence` it delivers
     only while this process holds the lease.
     """
@@ -70,7 +69,7 @@ class Delivery:
     def __init__(
         self,
         outbox: Outbox,
-        post: Callable[[str, Mapping[str, str], bytes, Run], Outcome],
+        sender: Callable[[], "Sender"],
         clock: Clock,
         monotonic: Clock = time.monotonic,
         *,
@@ -82,7 +81,7 @@ class Delivery:
     ) -> None:
         self._outbox = outbox
         self._fence = fence
-        self._post = post
+        self._sender = sender
         self._clock = clock
         self._monotonic = monotonic
         self._poll_seconds = poll_seconds
@@ -93,7 +92,6 @@ class Delivery:
         # Used by the delivery's thread alone.
         self._turns: dict[Queue, float] = {}
         """When the last run of each queue began."""
-        self._repair_at = -math.inf
         self._pause_seconds = 0.0
         self._look_at = -math.inf
         """When the next round begins at the latest."""
@@ -102,9 +100,9 @@ class Delivery:
         self._limits = Limits(self._changed, tiers, monotonic, senders)
         self._has_news = False
         self._running: set[Run] = set()
-        self._taken: set[tuple[str, bool]] = set()
-        """`Due.line` of alerts that are in a run, or whose result is not stored yet."""
-        self._results: deque[Result] = deque()
+        self._taken: set[str] = set()
+        """The checks of alerts that are in a run, or whose result is not stored yet."""
+        self._results: list[Result] = []
         self._thread = threading.Thread(
             target=self._deliver, name="alerts", daemon=True
         )
@@ -187,9 +185,6 @@ class Delivery:
         self._store_results()
         if self._stopping.is_set() or not self._has_lease():
             return
-        if self._monotonic() >= self._repair_at:
-            self._outbox.repair(int(self._clock()))
-            self._repair_at = self._monotonic() + REPAIR_SECONDS
         self._pick()
 
     def _has_lease(self) -> bool:
@@ -197,15 +192,15 @@ class Delivery:
         return self._fence is None or self._fence.held()
 
     def _store_results(self) -> None:
-        while self._results:
-            results = list(islice(self._results, RESULTS))
+        results = self._results[:]
+        if results:
             for one in self._outbox.store(results, int(self._clock())):
                 self._totals[RETRIED.get(one.state, one.state)] += 1
-            # Only now: until then no other post of these alerts may begin.
+            # Only now: until then no other post of these checks may begin.
             with self._changed:
+                del self._results[: len(results)]
                 for result in results:
-                    self._results.popleft()
-                    self._taken.discard(result.message.line)
+                    self._taken.discard(result.message.alert["check_id"])
 
     def _pick(self) -> None:
         """Begin all posts that may begin now.
@@ -269,17 +264,17 @@ class Delivery:
         Those for hosts that had trouble are among them only if there are no others.
         """
         with self._changed:
-            full, troubled, dry = self._limits.excluded(queue)
-            least_attempts = int(not self._limits.has_first_posts(queue))
+            full, troubled = self._limits.excluded(queue)
             taken = set(self._taken)
-        limits = least_attempts, CANDIDATES + len(taken)
+        most = CANDIDATES + len(taken)
         found: dict[str, list[Due]] = {}
         for excluded in (full + troubled, full):
             for one in self._outbox.due(
-                connection, queue, now, excluded, dry, *limits
+                connection, queue, now, excluded, most
             ):
-                # Nor what waits behind such an alert: a deleted reminder may still be posted.
-                if one.line not in taken:
+                # One of a check at a time: also a reminder that was deleted may still be posted.
+                if one.check_id not in taken:
+                    taken.add(one.check_id)
                     found.setdefault(one.receiver, []).append(one)
             if found or not troubled:
                 break
@@ -292,7 +287,7 @@ class Delivery:
         ).start()
         self._limits.begin(run)
         self._running.add(run)
-        self._taken |= run.lines
+        self._taken |= run.check_ids
         if len(self._turns) > TURNS:
             self._turns.clear()
         self._turns[run.queue] = self._monotonic()
@@ -306,17 +301,15 @@ class Delivery:
             _log_trouble(error)
             self._stopping.wait(self._trouble_seconds)
         with self._changed:
-            self._limits.end(run)
+            self._limits.count(run, -1)
             self._running.discard(run)
-            self._taken -= run.lines
+            self._taken -= run.check_ids
             self.wake()
 
     def _send(self, run: Run) -> None:
         """Post the alerts of a run until one fails. Raises `Unavailable`."""
         ends_at = self._monotonic() + RUN_SECONDS
-        for message in self._outbox.messages(
-            run.seqs, run.host, int(self._clock())
-        ):
+        for message in self._outbox.messages(run.seqs, int(self._clock())):
             if self._stopping.is_set() or not self._has_lease():
                 return
             alert = message.alert
@@ -339,7 +332,7 @@ class Delivery:
             with self._changed:
                 has_answered = outcome.status is not None
                 self._limits.note(run, has_answered, self._monotonic() - began)
-                run.lines.discard(message.line)
+                run.check_ids.discard(alert["check_id"])
                 self._results.append(result)
                 self.wake()
             if outcome.error is not None or self._monotonic() >= ends_at:
@@ -354,7 +347,7 @@ class Delivery:
             headers = signed_headers(
                 alert_id, int(self._clock()), body, *message.secrets
             )
-            return self._post(url, headers, body, run)
+            return self._sender().post(url, headers, body, run)
         except Postponed:
             raise
         except Exception as error:
@@ -368,8 +361,7 @@ class Delivery:
 
 
 def _log_trouble(error: Exception) -> None:
-    """Log an unexpected error with its trace. Never raises, because no error may end a thread."""
+    """Log an unexpected error with its trace."""
     # The database logs its own errors.
     if not isinstance(error, Refusal):
-        with contextlib.suppress(Exception):
-            log.exception("alerts go on in %g s", TROUBLE_SECONDS)
+        log.exception("alerts go on in %g s", TROUBLE_SECONDS)

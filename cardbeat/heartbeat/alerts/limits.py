@@ -50,8 +50,8 @@ class Run:
         self.queue = queue
         self.host = host
         self.seqs = [one.seq for one in due]
-        self.lines = {one.line for one in due}
-        """What this run occupies: for each alert without a result its check, and whether a test."""
+        self.check_ids = {one.check_id for one in due}
+        """The checks of its alerts that have no result yet."""
         self.is_first = False
         """Whether the next post counts as a first one of its key."""
         self.address: str | None = None
@@ -63,8 +63,7 @@ class Run:
 
     def enter(self, address: str | None) -> bool:
         """Whether it may connect to this address, given as `address_name`; None is any proxy's."""
-        with self._limits.lock:
-            return self._limits.enter(self, address)
+        return self._limits.enter(self, address)
 
     def connected(self, connection: socket.socket) -> None:
         """Note a connection, which is shut down after `POST_SECONDS`."""
@@ -123,9 +122,13 @@ class Limits:
     def has_room(self, queue: Queue) -> bool:
         """Whether one more post of a key may begin: it has fewer than there are free senders.
 
+        None begins until the hour is over in which it had all of its first posts.
         So one key alone gets half of them, and a further key finds one free. Example: of the 96 for
         new checks 28 keys have 3 each, and 12 are free.
         """
+        taken = self._first_posts.taken(f"key {queue.key_id}")
+        if taken >= self._most_first_posts(queue):
+            return False
         free = self._senders - self._running["all"]
         if self._running[f"key {queue.key_id}"] >= free:
             return False
@@ -145,11 +148,10 @@ class Limits:
             queue, address
         )
 
-    def excluded(self, queue: Queue) -> tuple[list[str], list[str], list[str]]:
+    def excluded(self, queue: Queue) -> tuple[list[str], list[str]]:
         """The hosts that get no further post of this queue now, as far as they are known.
 
-        Then those that had trouble when its key posted to them last. Then those that get no first
-        post of it in this hour.
+        Then those that had trouble when its key posted to them last.
         """
         troubled = self._troubled[queue.key_id]
         hosts = set(troubled)
@@ -157,42 +159,32 @@ class Limits:
             if name.startswith("host "):
                 hosts.add(name.removeprefix("host "))
         full = [host for host in hosts if self.is_full(queue, host)]
-        dry = [
-            host for host in troubled if self._is_dry(queue, troubled[host])
-        ]
-        return full, list(troubled), dry
-
-    def has_first_posts(self, queue: Queue) -> bool:
-        """Whether the key may begin one more alert in this hour."""
-        taken = self._first_posts.taken(f"key {queue.key_id}")
-        return taken < self._most_first_posts(queue)
+        return full, list(troubled)
 
     def begin(self, run: Run) -> None:
         """Count a run, also at the address that could not be entered last."""
         troubled = self._troubled[run.queue.key_id]
         run.address = troubled.get(run.host) or None
-        self._add(run, 1)
-
-    def end(self, run: Run) -> None:
-        self._add(run, -1)
+        self.count(run, 1)
 
     def enter(self, run: Run, address: str | None) -> bool:
         """Whether a run may connect to an address; it leaves the address that it entered before.
 
         A first post is counted at the first address that is entered.
         """
-        self._add(run, -1)
-        run.address = None
-        may_enter = not self._is_crowded(run.queue, address)
-        if may_enter and run.is_first:
-            may_enter = self._take_first_post(run.queue, address)
-            run.is_first = not may_enter
-        if may_enter:
-            run.address = address
-        elif address is not None:
-            self._note_trouble(run, address)
-        self._add(run, 1)
-        return may_enter
+        with self.lock:
+            self.count(run, -1)
+            run.address = None
+            may_enter = not self._is_crowded(run.queue, address)
+            if may_enter and run.is_first:
+                may_enter = self._take_first_post(run.queue, address)
+                run.is_first = not may_enter
+            if may_enter:
+                run.address = address
+            elif address is not None:
+                self._note_trouble(run, address)
+            self.count(run, 1)
+            return may_enter
 
     def note(self, run: Run, has_answered: bool, seconds: float) -> None:
         """Note that a host has answered, or was silent for so long."""
@@ -215,23 +207,21 @@ class Limits:
         hosts[run.host] = address
 
     def _take_first_post(self, queue: Queue, address: str | None) -> bool:
-        """Count a first post, unless the key or the address had all of this hour."""
+        """Count a first post, unless the key had all of this hour."""
         most = self._most_first_posts(queue)
-        if self._is_dry(queue, address) or self._first_posts.take(
-            f"key {queue.key_id}", most
-        ):
+        if self._first_posts.take(f"key {queue.key_id}", most):
             return False
         if address is not None and queue.is_new and most < math.inf:
             self._first_posts.take(f"address {address}", math.inf)
         return True
 
     def _is_crowded(self, queue: Queue, address: str | None) -> bool:
-        return self._running[f"address {address}"] >= EACH - queue.is_new
-
-    def _is_dry(self, queue: Queue, address: str | None) -> bool:
-        """Whether an address gets no first post of this queue in this hour."""
-        taken = self._first_posts.taken(f"address {address}")
+        """Whether an address gets no further post of this queue now, or in this hour."""
+        name = f"address {address}"
+        if self._running[name] >= EACH - queue.is_new:
+            return True
         is_limited = self._most_first_posts(queue) < math.inf
+        taken = self._first_posts.taken(name)
         return queue.is_new and is_limited and taken >= FIRST_POSTS_TO_ADDRESS
 
     def _most_first_posts(self, queue: Queue) -> float:
@@ -241,7 +231,8 @@ class Limits:
             return math.inf
         return max(FIRST_POSTS, 2 * most_checks)
 
-    def _add(self, run: Run, number: int) -> None:
+    def count(self, run: Run, number: int) -> None:
+        """Count a run at all that it occupies, or with -1 count it no more."""
         names = ["all", f"key {run.queue.key_id}", f"host {run.host}"]
         if run.address is not None:
             names.append(f"address {run.address}")

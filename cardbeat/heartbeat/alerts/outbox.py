@@ -10,10 +10,9 @@ knows of the tables: a statement finds rows by their key, Python decides, and ro
 `alerts` is changed: the change of a check does so, and so does `store`.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
-from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -32,8 +31,6 @@ from cardbeat.heartbeat.check import GIVEN_UP, Check, note
 
 KEPT = 100
 """Alerts that a check keeps; older finished ones are deleted."""
-REPAIRED = 1000
-"""Most alerts that one repair makes due."""
 LINK_CHARACTERS = 8
 """Of a check's id in the link to the dashboard: too few to ping with."""
 
@@ -47,21 +44,18 @@ class Queue(NamedTuple):
 
 
 class Due(NamedTuple):
-    """A due alert. `line` is its check, and whether it is a test: these go out beside others."""
-
     seq: int
     receiver: str
-    line: tuple[str, bool]
+    check_id: str
 
 
 class Message(NamedTuple):
     """What one attempt needs: the alert's row as it was read, and what is sent to where.
 
-    `line` is as in `Due`, `subject` names the check in the log, each of `secrets` signs.
+    `subject` names the check in the log, each of `secrets` signs.
     """
 
     alert: Row
-    line: tuple[str, bool]
     subject: str
     webhook_url: str
     body: bytes
@@ -104,52 +98,28 @@ class Outbox:
             if tier
         }
 
-    def due(  # noqa: PLR0917
+    def due(
         self,
         connection: Transaction,
         queue: Queue,
         now: int,
-        full: Iterable[str],
-        dry: Iterable[str],
-        least_attempts: int,
+        full: Sequence[str],
         limit: int,
     ) -> list[Due]:
-        """The due alerts of a queue, the oldest first, at most `limit`.
-
-        Without those for the hosts in `full`, without first posts to those in `dry`, and without
-        those that have had less than `least_attempts`.
-        """
+        """The due alerts of a queue, the oldest first, at most `limit`, none for `full` hosts."""
         # SQL has no empty lists, and no host has this name.
         full = ["/", *full]
-        dry = ["/", *dry]
         rows = connection.execute(
-            "SELECT seq, receiver, check_id, outage IS NULL FROM alerts WHERE state = 'pending'"
+            "SELECT seq, receiver, check_id FROM alerts WHERE state = 'pending'"
             " AND next_attempt_at IS NOT NULL AND is_new = ? AND key_id = ?"
-            f" AND next_attempt_at <= ? AND receiver NOT IN ({marks(full)}) AND attempts >= ?"
-            f" AND (attempts > 0 OR receiver NOT IN ({marks(dry)}))"
+            f" AND next_attempt_at <= ? AND receiver NOT IN ({marks(full)})"
             " ORDER BY next_attempt_at LIMIT ?",
-            (
-                int(queue.is_new),
-                queue.key_id,
-                now,
-                *full,
-                least_attempts,
-                *dry,
-                limit,
-            ),
+            (int(queue.is_new), queue.key_id, now, *full, limit),
         )
-        return [
-            Due(seq, host, (check_id, is_test))
-            for seq, host, check_id, is_test in rows
-        ]
+        return [Due(*row) for row in rows]
 
-    def messages(
-        self, seqs: Sequence[int], receiver: str, now: int
-    ) -> list[Message]:
-        """What attempts at these alerts need, in this order.
-
-        Without those that are not due any more, and those that go to another host by now.
-        """
+    def messages(self, seqs: Sequence[int], now: int) -> list[Message]:
+        """What attempts at these alerts need, in this order, without those that have ended."""
         with self.database.read() as connection:
             alerts = _rows_by(connection, "alerts", "seq", seqs)
             check_ids = {alert["check_id"] for alert in alerts.values()}
@@ -158,19 +128,12 @@ class Outbox:
             keys = _rows_by(connection, "keys", "id", key_ids)
         found = []
         for alert in filter(None, map(alerts.get, seqs)):
-            is_due = (alert["next_attempt_at"] or inf) <= now
-            if (
-                alert["state"] != "pending"
-                or not is_due
-                or alert["receiver"] != receiver
-            ):
-                continue
             check = checks.get(alert["check_id"])
-            # Each may have been changed since the alert was read.
-            if not check or not check["webhook_url"]:
+            if alert["state"] != "pending" or not check:
                 continue
             key = keys.get(check["api_key_id"])
-            if key and key["revoked_at"] is None:
+            # Each may have been changed since the alert was read.
+            if check["webhook_url"] and key and key["revoked_at"] is None:
                 found.append(self._message(alert, check, key, now))
         return found
 
@@ -189,10 +152,8 @@ class Outbox:
         if (key["old_webhook_secret_until"] or 0) > now:
             secrets.append(key["old_webhook_secret"])
         body = body_of(told, shown, link, self._zone)
-        line = (check.id, alert["outage"] is None)
         return Message(
             alert,
-            line,
             check.subject,
             row["webhook_url"],
             body,
@@ -200,10 +161,10 @@ class Outbox:
         )
 
     def store(self, results: Sequence[Result], now: int) -> list[Result]:
-        """Store the results of up to 200 attempts; those that count. Raises `Unavailable`.
+        """Store the results of attempts, one of a check; those that count. Raises `Unavailable`.
 
-        1. A result counts only for the attempt that it is of. One that failed at a URL which the
-        check no longer has changes neither state nor time. 2. The check shows the last result.
+        1. A result counts only for the attempt that it is of, and none that failed at a URL which
+        the check no longer has. 2. The check shows the last result.
         3. Behind an alert that ended the next one is due, and a delivered test lets an outage that
         waits for its retry be tried. 4. Finished alerts beyond `KEPT` go.
         """
@@ -218,28 +179,23 @@ class Outbox:
             checks = _rows_by(transaction, "checks", "id", check_ids)
             alerts = _rows_by(transaction, "alerts", "seq", seqs)
             stored = []
-            delivery = {}
+            changed: dict[str, list[str]] = {"ok": [], "failing": []}
             for result in results:
-                alert = alerts.get(result.message.alert["seq"])
-                if alert and _attempt_of(alert) == _attempt_of(
-                    result.message.alert
-                ):
-                    check = checks[alert["check_id"]]
-                    stored.append(_as_stored(result, alert, check))
-                    if check["webhook_url"] == result.message.webhook_url:
-                        delivery[check["id"]] = _DELIVERY.get(
-                            result.state, "failing"
-                        )
-            if stored:
-                _store_results(transaction, stored)
-                for told in ("ok", "failing"):
-                    changed = [
-                        check_id
-                        for check_id, last in delivery.items()
-                        if last == told != checks[check_id]["delivery"]
-                    ]
-                    _show(transaction, changed, told)
-                _go_on(transaction, stored, alerts, now)
+                tried = result.message.alert
+                alert = alerts.get(tried["seq"])
+                if not alert or _attempt_of(alert) != _attempt_of(tried):
+                    continue
+                check = checks[alert["check_id"]]
+                delivery = _DELIVERY.get(result.state, "failing")
+                if check["webhook_url"] == result.message.webhook_url:
+                    if check["delivery"] != delivery:
+                        changed[delivery].append(check["id"])
+                elif delivery == "failing":
+                    continue
+                stored.append(result)
+            _store_results(transaction, stored)
+            _show(transaction, changed)
+            _go_on(transaction, stored, alerts, now)
             return stored
 
         stored = self.database.write(store)
@@ -248,14 +204,6 @@ class Outbox:
             [one.message.subject for one in stored if one.state == "failed"],
         )
         return stored
-
-    def repair(self, now: int) -> None:
-        """Make the first waiting alerts due that have no time. There are none without a defect."""
-        with self.database.read() as connection:
-            seqs = _untimed(connection)[:REPAIRED]
-        self.database.write(
-            lambda transaction: _make_due(transaction, seqs, now)
-        )
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """The newest alerts of a check, as `GET /checks/{id}/alerts` has them, at most `KEPT`."""
@@ -299,52 +247,35 @@ def _rows_by(
     }
 
 
-def _as_stored(result: Result, alert: Row, check: Row) -> Result:
-    """The result, without effect on state and time if it failed at a URL that is gone."""
-    if (
-        result.state == "delivered"
-        or check["webhook_url"] == result.message.webhook_url
-    ):
-        return result
-    due_at = alert["next_attempt_at"]
-    return result._replace(
-        state="pending", next_attempt_at=due_at, asked_until=None
-    )
-
-
-def _show(
-    transaction: Transaction, check_ids: Sequence[str], delivery: str
-) -> None:
-    """Let these checks show the result of their last attempt."""
-    if check_ids:
-        among = marks(check_ids)
-        sql = f"UPDATE checks SET delivery = ? WHERE id IN ({among})"
-        transaction.execute(sql, (delivery, *check_ids))
-        transaction.execute(
-            f"UPDATE alerts SET is_new = ? WHERE state = 'pending' AND check_id IN ({among})",
-            (int(delivery != "ok"), *check_ids),
-        )
+def _show(transaction: Transaction, changed: dict[str, list[str]]) -> None:
+    """Let checks show the result of their last attempt, `ok` or `failing`."""
+    for delivery, check_ids in changed.items():
+        if check_ids:
+            among = f"IN ({marks(check_ids)})"
+            transaction.execute(
+                f"UPDATE checks SET delivery = ? WHERE id {among}",
+                (delivery, *check_ids),
+            )
+            transaction.execute(
+                f"UPDATE alerts SET is_new = ? WHERE state = 'pending' AND check_id {among}",
+                (int(delivery != "ok"), *check_ids),
+            )
 
 
 def _store_results(
     transaction: Transaction, results: Sequence[Result]
 ) -> None:
-    row = (
-        "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT),"
-        " CAST(? AS BIGINT), CAST(? AS BIGINT))"
-    )
-    values: list[object] = []
+    """Store results, those that are alike in one statement."""
+    alike = defaultdict(list)
     for result in results:
-        values += (result.message.alert["seq"], *result[1:])
-    transaction.execute(
-        "WITH made (seq, status, error, state, due_at, asked) AS"
-        f" (VALUES {', '.join([row] * len(results))})"
-        " UPDATE alerts SET attempts = attempts + 1,"
-        " last_status = coalesce(made.status, last_status), last_error = made.error,"
-        " state = made.state, next_attempt_at = made.due_at, asked_until = made.asked"
-        " FROM made WHERE alerts.seq = made.seq",
-        values,
-    )
+        alike[result[1:]].append(result.message.alert["seq"])
+    for made, seqs in alike.items():
+        transaction.execute(
+            "UPDATE alerts SET attempts = attempts + 1, last_status = coalesce(?, last_status),"
+            " last_error = ?, state = ?, next_attempt_at = ?, asked_until = ?"
+            f" WHERE seq IN ({marks(seqs)})",
+            (*made, *seqs),
+        )
 
 
 def _go_on(
@@ -357,21 +288,27 @@ def _go_on(
 
     The next alert of a check tells the outages that a finished one has not told.
     """
+    ended = []
     tested = []
-    untold: Counter[str] = Counter()
     for result in results:
         if result.state == "pending":
             continue
         alert = alerts[result.message.alert["seq"]]
-        untold[alert["check_id"]] += alert["outages"]
+        check_id = alert["check_id"]
+        ended.append(check_id)
+        untold = alert["outages"]
         if result.state == "delivered":
-            untold[alert["check_id"]] -= result.message.alert["outages"]
+            untold -= result.message.alert["outages"]
             if alert["outage"] is None:
-                tested.append(alert["check_id"])
-    if untold:
-        ended = list(untold)
-        among = f"AND check_id IN ({marks(ended)})"
-        _make_due(transaction, _untimed(transaction, among, ended), now)
+                tested.append(check_id)
+        if untold:
+            transaction.execute(
+                "UPDATE alerts SET outages = outages + ? WHERE seq = (SELECT min(seq) FROM alerts"
+                " WHERE state = 'pending' AND check_id = ? AND outage IS NOT NULL)",
+                (untold, check_id),
+            )
+    if ended:
+        _make_next_due(transaction, ended, now)
         _drop_oldest(transaction, ended)
     if tested:
         transaction.execute(
@@ -379,32 +316,21 @@ def _go_on(
             f" AND next_attempt_at IS NOT NULL AND check_id IN ({marks(tested)})",
             (now, *tested),
         )
-    for check_id, number in untold.items():
-        if number:
-            transaction.execute(
-                "UPDATE alerts SET outages = outages + ? WHERE seq = (SELECT min(seq) FROM alerts"
-                " WHERE state = 'pending' AND check_id = ? AND outage IS NOT NULL)",
-                (number, check_id),
-            )
 
 
-def _untimed(
-    transaction: Transaction, among: str = "", check_ids: Sequence[str] = ()
-) -> list[int]:
-    """The first waiting alerts that have no time, among those of some checks or of all."""
+def _make_next_due(
+    transaction: Transaction, check_ids: Sequence[str], now: int
+) -> None:
+    """Make due the first waiting alert of each check, and its first waiting test."""
     firsts = transaction.execute(
-        "SELECT seq, next_attempt_at FROM alerts WHERE seq IN"
-        f" (SELECT min(seq) FROM alerts WHERE state = 'pending' {among}"
-        " GROUP BY check_id, outage IS NULL)",
+        "SELECT min(seq) FROM alerts WHERE state = 'pending'"
+        f" AND check_id IN ({marks(check_ids)}) GROUP BY check_id, outage IS NULL",
         check_ids,
     )
-    return [seq for seq, due_at in firsts if due_at is None]
-
-
-def _make_due(transaction: Transaction, seqs: Sequence[int], now: int) -> None:
+    seqs = [seq for (seq,) in firsts]
     if seqs:
         transaction.execute(
-            "UPDATE alerts SET next_attempt_at = ? WHERE state = 'pending'"
+            "UPDATE alerts SET next_attempt_at = ? WHERE next_attempt_at IS NULL"
             f" AND seq IN ({marks(seqs)})",
             (now, *seqs),
         )

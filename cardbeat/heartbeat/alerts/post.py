@@ -14,7 +14,6 @@ import ipaddress
 import re
 import socket
 import ssl
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -84,8 +83,6 @@ class Sender(urllib.request.AbstractHTTPHandler):
         # A bare opener: the default one follows redirects and uses proxies from the environment.
         self._opener = urllib.request.OpenerDirector()
         self._opener.add_handler(self)
-        if self._proxy:
-            self._opener.add_handler(_Proxy(self._proxy))
 
     def post(
         self, url: str, headers: Mapping[str, str], body: bytes, run: Run
@@ -104,6 +101,11 @@ class Sender(urllib.request.AbstractHTTPHandler):
             request.run = run
             if target.credentials:
                 request.add_header("Authorization", _basic(target))
+            if self._proxy:
+                request.set_proxy(self._proxy.netloc, "http")
+                if self._proxy.credentials:
+                    own = _basic(self._proxy)
+                    request.add_header("Proxy-Authorization", own)
             with self._opener.open(request, timeout=POST_SECONDS) as response:
                 return self._outcome(response.status, response.headers)
         except urllib.error.URLError as error:
@@ -139,20 +141,17 @@ class Sender(urllib.request.AbstractHTTPHandler):
         self, run: Run, place: tuple[str, int], *_: object
     ) -> socket.socket:
         """A connection to the proxy, or to a vetted address: the first that accepts it."""
-        ends_at = time.monotonic() + POST_SECONDS
         addresses = self._addresses(place[0])
         failure: OSError | None = None
         is_crowded = False
-        for tried, address in enumerate(addresses):
+        for address in addresses:
             if not run.enter(None if self._proxy else address_name(address)):
                 is_crowded = True
                 continue
-            # A silent address must leave time for the addresses after it.
-            left = max(0.1, ends_at - time.monotonic())
             try:
-                seconds = left / (len(addresses) - tried)
+                # A silent address must leave time for the addresses after it.
                 connection = socket.create_connection(
-                    (str(address), place[1]), seconds
+                    (str(address), place[1]), POST_SECONDS / len(addresses)
                 )
                 connection.settimeout(POST_SECONDS)
                 run.connected(connection)
@@ -181,9 +180,9 @@ class Sender(urllib.request.AbstractHTTPHandler):
         is_allowed = all(
             allowed(address, self._allow_private) for address in addresses
         )
+        if is_allowed and not self._allow_private:
+            is_allowed = not any(map(is_own, tried))
         if not addresses or not is_allowed:
-            raise BadTarget(refused)
-        if not self._allow_private and any(map(is_own, tried)):
             raise BadTarget(refused)
         return tried
 
@@ -196,19 +195,6 @@ def system_addresses(host: str) -> list[IpAddress]:
         ipaddress.ip_address(entry[4][0]) for entry in found[:ADDRESSES_VETTED]
     ]
     return list(dict.fromkeys(addresses))
-
-
-class _Proxy(urllib.request.ProxyHandler):
-    """Sends all through one proxy. `no_proxy` and the system's settings are not read."""
-
-    def __init__(self, proxy: Target) -> None:
-        super().__init__({"http": proxy.netloc, "https": proxy.netloc})
-        self._authorization = _basic(proxy) if proxy.credentials else None
-
-    def proxy_open(self, request: Any, proxy: str, type: str) -> None:
-        if self._authorization:
-            request.add_header("Proxy-Authorization", self._authorization)
-        request.set_proxy(proxy, "http")
 
 
 class _Response(http.client.HTTPResponse):

@@ -3,8 +3,8 @@
 The rows of the checks are locked by then: each transaction changes its check before its alerts.
 """
 
-import secrets
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Collection, Sequence
 
 from cardbeat.database import Row, Transaction
 from cardbeat.heartbeat.alerts.message import RECOVERED, REMINDER, TEST
@@ -13,9 +13,6 @@ from cardbeat.heartbeat.check import Check
 
 WAITING_ALERTS = 20
 """While so many alerts of a check wait, outages behind them get none of their own."""
-SOON_SECONDS = 60
-"""A new alert lets the one before it be tried at once, unless that is tried this soon anyway, or
-should wait until `asked_until`. Tests are always tried at once."""
 URL_REMOVED = "The webhook URL was removed."
 
 
@@ -47,7 +44,16 @@ def record(
         waiting[check.id][0]["seq"] for check in checks if check.id in waiting
     ]
     _hurry(transaction, firsts, now)
-    _insert(transaction, alert_type, checks, waiting, now)
+    alerts = [
+        _alert(alert_type, check, check.id in waiting, now) for check in checks
+    ]
+    if alerts:
+        row = f"({marks(alerts[0])})"
+        transaction.execute(
+            f"INSERT INTO alerts ({', '.join(alerts[0])}) VALUES {', '.join([row] * len(alerts))}"
+            " ON CONFLICT (check_id, outage, type) WHERE type <> 'check.reminder' DO NOTHING",
+            [value for alert in alerts for value in alert.values()],
+        )
 
 
 def drop_reminders(transaction: Transaction, check_ids: Sequence[str]) -> None:
@@ -82,9 +88,9 @@ def move(
         )
 
 
-def marks(values: Iterable[object]) -> str:
+def marks(values: Collection[object]) -> str:
     """The `?` of so many values."""
-    return ", ".join("?" for _ in values)
+    return ", ".join("?" * len(values))
 
 
 def _waiting(
@@ -94,7 +100,7 @@ def _waiting(
     if not check_ids:
         return {}
     rows = transaction.execute(
-        "SELECT check_id, seq, outage, next_attempt_at FROM alerts"
+        "SELECT check_id, seq, outage FROM alerts"
         f" WHERE state = 'pending' AND check_id IN ({marks(check_ids)}) ORDER BY seq",
         check_ids,
     )
@@ -117,7 +123,7 @@ def _take_back(
         if len(alerts) < WAITING_ALERTS:
             continue
         own = alerts[-1]
-        if own["outage"] == check.outage and own["next_attempt_at"] is None:
+        if own["outage"] == check.outage:
             transaction.execute(
                 "DELETE FROM alerts WHERE seq = ?", (own["seq"],)
             )
@@ -132,45 +138,28 @@ def _take_back(
 def _hurry(transaction: Transaction, seqs: Sequence[int], now: int) -> None:
     """Let alerts that wait for a retry be tried now, at no cost to their schedule.
 
-    A test has its cost: who sends it looks whether its attempts have grown.
+    Not before `asked_until`. A test does not wait for that, and has its cost: who sends it looks
+    whether its attempts have grown.
     """
     if seqs:
         transaction.execute(
             "UPDATE alerts SET next_attempt_at = ?,"
             " attempts = attempts - CASE WHEN outage IS NULL THEN 0 ELSE 1 END"
-            f" WHERE seq IN ({marks(seqs)}) AND attempts > 0 AND CASE WHEN outage IS NULL"
-            " THEN next_attempt_at > ?"
-            " ELSE next_attempt_at > ? AND coalesce(asked_until, 0) <= ? END",
-            (now, *seqs, now, now + SOON_SECONDS, now),
-        )
-
-
-def _insert(
-    transaction: Transaction,
-    alert_type: str,
-    checks: Sequence[Check],
-    waiting: dict[str, list[Row]],
-    now: int,
-) -> None:
-    """Store one alert for each check. It is due now, unless an older one of its check waits."""
-    alerts = [
-        _alert(alert_type, check, check.id in waiting, now) for check in checks
-    ]
-    if alerts:
-        row = f"({marks(alerts[0])})"
-        transaction.execute(
-            f"INSERT INTO alerts ({', '.join(alerts[0])}) VALUES {', '.join([row] * len(alerts))}"
-            " ON CONFLICT (check_id, outage, type) WHERE type <> 'check.reminder' DO NOTHING",
-            [value for alert in alerts for value in alert.values()],
+            f" WHERE seq IN ({marks(seqs)}) AND attempts > 0 AND next_attempt_at > ?"
+            " AND (outage IS NULL OR coalesce(asked_until, 0) <= ?)",
+            (now, *seqs, now, now),
         )
 
 
 def _alert(
     alert_type: str, check: Check, waits: bool, now: int
 ) -> dict[str, object]:
-    """The row of a new alert. A test alert tells of no outage."""
+    """The row of a new alert, due now unless it waits for an older one of its check.
+
+    A test alert tells of no outage.
+    """
     alert = {
-        "id": f"msg_{secrets.token_hex(16)}",
+        "id": f"msg_{os.urandom(16).hex()}",
         "check_id": check.id,
         "key_id": check.api_key_id,
         "receiver": host_of(check.webhook_url or ""),

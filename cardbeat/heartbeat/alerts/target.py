@@ -20,6 +20,8 @@ HOST_CHARACTERS = 253
 LABEL_CHARACTERS = 63
 """The longest host name, and the longest label between its dots (RFC 1035, 2.3.4)."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
+REMEMBERED = 256
+"""URLs, and addresses, of which the results are kept: most posts go to few."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -93,42 +95,19 @@ class BadTarget(Exception):
 class Target(NamedTuple):
     """A webhook URL in its normal form: ASCII, without fragment. This form is vetted and requested.
 
-    `user_info` is what stood before the `@`, percent-encoded: `user:password`, "" without an `@`.
+    `url` has no user information. That is in `credentials`, as Basic authentication sends it (RFC
+    7617): `user:password`, "" without an `@`.
     """
 
-    scheme: str
+    url: str
+    netloc: str
     host: str
-    port: int
-    path: str
     address: IpAddress | None
-    user_info: str = ""
-
-    @property
-    def url(self) -> str:
-        """The URL without its user information."""
-        return f"{self.scheme}://{self.netloc}{self.path}"
-
-    @property
-    def credentials(self) -> str:
-        """`user:password` as Basic authentication sends it (RFC 7617), "" if there is none."""
-        if not self.user_info:
-            return ""
-        user, _, password = self.user_info.partition(":")
-        return f"{unquote(user)}:{unquote(password)}"
-
-    @property
-    def netloc(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return (
-            host
-            if self.port == DEFAULT_PORTS[self.scheme]
-            else f"{host}:{self.port}"
-        )
+    path: str
+    credentials: str
 
 
-@functools.lru_cache(
-    maxsize=256
-)  # a URL of 2,000 bytes takes up to 14 KB here
+@functools.lru_cache(REMEMBERED)  # a URL of 2,000 bytes takes up to 14 KB here
 def parse(url: str) -> Target:
     """The normal form of an absolute http or https URL. Raises `BadTarget` for any other.
 
@@ -160,8 +139,16 @@ def parse(url: str) -> Target:
     port = int(netloc[3] or DEFAULT_PORTS[parts.scheme])
     if not 0 < port < 65536:
         raise BadTarget(_INVALID)
+    place = f"[{host}]" if ":" in host else host
+    if port != DEFAULT_PORTS[parts.scheme]:
+        place += f":{port}"
     path = _path(parts.path or "/", parts.query)
-    return Target(parts.scheme, host, port, path, address, netloc[1] or "")
+    credentials = ""
+    if netloc[1]:
+        user, _, password = netloc[1].partition(":")
+        credentials = f"{unquote(user)}:{unquote(password)}"
+    url = f"{parts.scheme}://{place}{path}"
+    return Target(url, place, host, address, path, credentials)
 
 
 def refused_url(
@@ -208,6 +195,7 @@ def refusal_of(target: Target, allow_private: bool) -> str | None:
     return PRIVATE if is_refused else None
 
 
+@functools.lru_cache(REMEMBERED)
 def allowed(address: IpAddress, allow_private: bool) -> bool:
     """Whether a webhook may be sent to an address.
 
@@ -226,6 +214,7 @@ def allowed(address: IpAddress, allow_private: bool) -> bool:
     )
 
 
+@functools.lru_cache(REMEMBERED)
 def address_name(address: IpAddress) -> str:
     """The name under which posts to an address are counted and limited.
 

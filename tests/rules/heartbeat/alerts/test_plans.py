@@ -138,18 +138,11 @@ def deliver(outbox, timed):
         outbox.queues(connection)
         for is_new in (False, True):
             queue = Queue("key7", is_new, "free")
-            outbox.due(
-                connection,
-                queue,
-                NOW,
-                numbered("h{}.example", 40),
-                ["h49.example"],
-                0,
-                256,
-            )
-            outbox.due(connection, queue, NOW, [], [], 1, 256)
+            hosts = numbered("h{}.example", 40)
+            outbox.due(connection, queue, NOW, hosts, 256)
+            outbox.due(connection, queue, NOW, [], 256)
     outbox.newest("check5")
-    outbox.messages(range(FINISHED + 7, FINISHED + 400, 50), "h7.example", NOW)
+    outbox.messages(range(FINISHED + 7, FINISHED + 400, 50), NOW)
     states = ("delivered", "failed", "pending") * 20
     outbox.store(
         [
@@ -169,7 +162,7 @@ def message_of(number):
         "state": "pending",
         "outages": 0,
     }
-    return Message(alert, (), "", f"https://h{number % 50}.example/", b"", ())
+    return Message(alert, "", f"https://h{number % 50}.example/", b"", ())
 
 
 def rows(database, sql):

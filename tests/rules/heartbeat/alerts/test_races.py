@@ -55,7 +55,7 @@ def results_of(node):
     return [
         Result(message, 204, None, "delivered")
         for one in due
-        for message in node.alerts.messages([one.seq], one.receiver, now)
+        for message in node.alerts.messages([one.seq], now)
     ]
 
 
