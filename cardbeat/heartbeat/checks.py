@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from math import ceil
 
 from cardbeat.clock import Clock
@@ -256,6 +257,9 @@ class Checks:
         Raises `Invalid` for a check without a webhook URL, `TooMany` while many wait or were sent.
         """
 
+        # A write may be made again, but takes one of the hour.
+        take = cache(self._take_test)
+
         def record(transaction: Transaction) -> Check:
             sql = "SELECT seq FROM checks WHERE id = ?"
             self._database.lock(transaction, sql, (check_id,))
@@ -263,7 +267,8 @@ class Checks:
             if check.webhook_url is None:
                 raise Invalid("no_webhook", field="webhook_url")
             now = int(self.clock())
-            self._take_test(transaction, check)
+            self._require_few_waiting(transaction, check)
+            take(check.api_key_id)
             recording.record(transaction, TEST, [check], now)
             return check
 
@@ -271,7 +276,9 @@ class Checks:
         self._wake()
         return check
 
-    def _take_test(self, transaction: Transaction, check: Check) -> None:
+    def _require_few_waiting(
+        self, transaction: Transaction, check: Check
+    ) -> None:
         # Only test alerts have no outage.
         sql = (
             "SELECT count(*) FROM alerts WHERE check_id = ? AND outage IS NULL"
@@ -282,7 +289,9 @@ class Checks:
         if waiting >= WAITING_TESTS:
             told = f"{waiting} test alerts of this check wait for its receiver already; try later."
             raise TooMany(told, WAIT_SECONDS)
-        seconds = self._tests.take(check.api_key_id, TESTS_AN_HOUR)
+
+    def _take_test(self, key_id: str) -> None:
+        seconds = self._tests.take(key_id, TESTS_AN_HOUR)
         if seconds:
             told = f"This key has sent {TESTS_AN_HOUR} test alerts within an hour, its limit; try"
             raise TooMany(f"{told} again in {ceil(seconds)} s.", seconds)
