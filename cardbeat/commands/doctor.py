@@ -18,6 +18,7 @@ from cardbeat.database.postgresql import schema
 from cardbeat.database.sqlite.copies import require_sound
 from cardbeat.database.sqlite.file import (
     FILE_NAME,
+    FILES,
     last_moment_stored,
     looking,
 )
@@ -85,7 +86,7 @@ def _pillow(config: Config) -> Iterator[Finding]:
 
 
 def _database(config: Config) -> Iterator[Finding]:
-    ownership.check_writable(config.data)
+    ownership.check_writable(config.data, FILES)
     if rights_of_strangers(config.data):
         found = f"others can write in the data folder {config.data}"
         yield WARNING, "folder", f"{found}; run: chmod go-w"

@@ -8,6 +8,7 @@ import logging
 import os
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -20,15 +21,15 @@ CARDS: Final = "cards"
 """The folder of stored cards in the data folder."""
 
 
-def prepare_folder(folder: Path) -> None:
+def prepare_folder(folder: Path, names: Iterable[str] = ()) -> None:
     """Make the data folder usable for this user and closed to strangers.
 
-    1. Raise `StartupError` where this user can't write in it.
+    1. Raise `StartupError` where this user can't write in it, or can't use one of these files.
     2. Create it, mode 700, if it is missing.
     3. Take the right to write from strangers. A mount that keeps the mode is told.
     4. Raise `StartupError` where that fails, or where all users share the folder.
     """
-    check_writable(folder)
+    check_writable(folder, names)
     try:
         # It holds webhook secrets and check ids.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,8 +61,8 @@ def prepare_folder(folder: Path) -> None:
         log.warning("%s, %s", told, keeps)
 
 
-def check_writable(folder: Path) -> None:
-    """Raise `StartupError` if this user can't create or write the folder."""
+def check_writable(folder: Path, names: Iterable[str] = ()) -> None:
+    """Raise `StartupError` if this user can't create or write the folder, or use these files."""
     place = folder
     while not os.path.lexists(place):
         place = place.parent
@@ -70,6 +71,11 @@ def check_writable(folder: Path) -> None:
             f"can't write in the data folder {folder}:"
             f" {place.absolute()} must be a folder that is writable for this user"
         )
+    for path in (folder / name for name in names):
+        if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+            raise StartupError(
+                f"can't use {path}: it must be writable for this user"
+            )
 
 
 def _has_modes(folder: Path) -> bool:

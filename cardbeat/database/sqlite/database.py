@@ -19,6 +19,7 @@ from cardbeat.database.sqlite.copies import make_database
 from cardbeat.database.sqlite.file import (
     BUSY_SECONDS,
     FILE_NAME,
+    FILES,
     WAL_BYTES,
     WRITER_LOCK,
     connect,
@@ -45,7 +46,7 @@ class SqliteDatabase(Database):
     """The open database of one data folder, as `open_database` has it."""
 
     def __init__(self, folder: Path, wal_bytes: int = WAL_BYTES) -> None:
-        prepare_folder(folder)
+        prepare_folder(folder, FILES)
         remove_left_behind(folder)
         self._folder = folder
         self._server_lock: TextIO | None = None

@@ -32,7 +32,7 @@ FILES = (
     WRITER_LOCK,
     SERVER_LOCK,
 )
-"""The files of a database in its folder."""
+"""The files of a data folder that a server must be able to use."""
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """Longest wait for another program that has the file locked, such as a backup tool."""

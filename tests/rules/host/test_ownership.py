@@ -123,7 +123,7 @@ def test_a_folder_that_can_not_be_made_and_a_file_of_another_user_are_told(
         open_database(folder)
     assert (
         str(refused.value)
-        == f"can't use {folder}/writer.lock: Permission denied"
+        == f"can't use {folder}/writer.lock: it must be writable for this user"
     )
 
 
