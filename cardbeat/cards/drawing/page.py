@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from math import inf
 from typing import NamedTuple
 
 from cardbeat.cards.drawing.colours import Colour, theme_of
@@ -193,18 +194,22 @@ class Page:
         """Put the initial of the author, else of the domain, into an area, or a quotation mark."""
         domain = self.card.domain.removeprefix("www.")
         initial = initial_of(self.card.author) or initial_of(domain)
-        style = INITIAL if initial else QUOTATION
-        text = initial or QUOTATION_MARK
         block = _fitted(
-            self._fonts, text, style, area.width, language=self._language
+            self._fonts,
+            initial or QUOTATION_MARK,
+            INITIAL if initial else QUOTATION,
+            area.width,
+            area.height if initial else inf,
+            language=self._language,
         )
         # Its capitals are in the middle.
-        baseline = (
-            area.y + area.height // 2 + round(block.size_px * CAPITAL / 2)
-        )
-        y = baseline - block.first_baseline_px
-        if not initial:
-            y += round(style.largest_px * 0.2)
+        below = round(block.size_px * CAPITAL / 2) - block.first_baseline_px
+        y = area.y + area.height // 2 + below
+        if initial:
+            # A stack of marks stays in the area.
+            y = max(area.y, min(y, area.bottom - block.height_px))
+        else:
+            y += round(block.size_px * 0.2)
         self.add(block, area, y, self.theme.on_mark, "center")
 
     def body(self, area: Area, spare_above: float = 0.5) -> None:

@@ -24,6 +24,7 @@ ARABIC = {
     "domain": "x.example",
 }
 TALL = dict.fromkeys(FULL, "ཧཱུྃ ནྡྷྲ ครู้ป์ ใู้ نستعلیقؓؒ ញ៉ាំ")
+STACKED = dict.fromkeys(FULL, "ก" + "้" * 9)
 LONG = {name: f"{text} " * 12 for name, text in FULL.items()}
 TITLES = (
     "Changelog",
@@ -94,7 +95,9 @@ def overlap(one, other):
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize(
-    "texts", [FULL, ARABIC, TALL, LONG], ids=["full", "arabic", "tall", "long"]
+    "texts",
+    [FULL, ARABIC, TALL, STACKED, LONG],
+    ids=["full", "arabic", "tall", "stacked", "long"],
 )
 def test_no_text_overlaps_another_or_leaves_the_card(template, texts):
     for given in subsets(texts):
