@@ -188,18 +188,26 @@ class ClientConnection:
         self._serve()
 
     def _serve(self) -> None:
-        """Answer the next request if it is complete, or its head refuses it; else wait for more.
+        """Read the head of the next request, which then waits for its client's turn, or go on.
 
         Raises `Refusal` for bytes that are no valid request.
         """
-        reader = self._reader
-        request = self._request
+        if self._request is not None:
+            return self._proceed(self._request)
+        request = self._reader.read_head()
         if request is None:
-            request = reader.read_head()
-            if request is None:
-                return self._await()
-            self.server.identify(request, self)
-            self._request = request
+            return self._await()
+        self.server.identify(request, self)
+        self._request = request
+        held = self._reader.held_bytes + request.held_bytes
+        self._enter(WORKING, inf, held)
+        self.server.turns.put(request.network, self._go_on)
+        return None
+
+    def _proceed(self, request: Request) -> None:
+        """Answer a request if it is complete, or its head refuses it; else wait for more."""
+        reader = self._reader
+        if self._route is None:
             try:
                 self._route = self._admitted(request)
             except Exception as error:
@@ -209,10 +217,11 @@ class ClientConnection:
                 return self._take(request, refusing.answer)
         route = self._route
         body = reader.read_body()
-        if body is None or route is None:
+        if body is None:
             return self._await()
         request.body = body
-        request.received_at = self.server.loop.now
+        if self.state is BODY:
+            request.received_at = self.server.loop.now
         if route.in_loop:
             return self._take(request, answer_of(request, route.answer))
         return self._take(request, route.answer)
@@ -293,9 +302,7 @@ class ClientConnection:
         if not reader.keep_alive:
             self._end()
         elif reader.has_part:
-            # One request in each iteration, so that other clients have their turns.
-            self._enter(WORKING, inf, reader.held_bytes)
-            self.server.loop.call_next(self._go_on)
+            self._serve()
         else:
             self._rest()
 

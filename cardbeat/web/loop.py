@@ -7,7 +7,8 @@ Theory of operation: the way of a request from the socket to its answer.
 2. `server.HttpServer` accepts clients, and makes a `connection.ClientConnection` for each. After an
    iteration it passes the answers that were given to the log and the metrics; every 0.25 s it
    closes connections whose time is up.
-3. A `ClientConnection` receives bytes. Its `reader.Reader` cuts requests out of them.
+3. A `ClientConnection` receives bytes. Its `reader.Reader` cuts requests out of them. A request
+   whose head has come waits for its client's turn, usually until the end of this iteration.
 4. `router.Router` finds the route. The handler of a route that is `in_loop` runs here: stored
    cards, pings, pages. Every other request waits in `jobs.Workers`, a queue that is fair
    by client, for one of 4 threads, which may block.

@@ -15,7 +15,7 @@ from typing import Any, Final
 from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import StartupError
 from cardbeat.host.system import claim_port, clients_and_senders, drop_untaken
-from cardbeat.jobs import Workers
+from cardbeat.jobs import FairQueue, Job, Workers
 from cardbeat.log import Seldom
 from cardbeat.web.connection import HEAD, IDLE, NEW, ClientConnection
 from cardbeat.web.loop import READ, Loop
@@ -48,6 +48,9 @@ NETWORK_PART: Final = 1 / 4
 """One client's network has at most this part of all connections."""
 ACCEPT_AT_ONCE: Final = 64
 """Most clients accepted in one iteration of the loop."""
+ANSWERED_AT_ONCE: Final = 64
+"""Most requests that are answered after one iteration, one of each client in turn. Those of
+thousands of connections of one client would else be answered before that of another."""
 TICK_SECONDS: Final = 0.25
 """A connection lives at most this long past its deadline."""
 UNCOUNTED_BYTES: Final = 1024
@@ -155,6 +158,8 @@ class HttpServer(ThreadingHTTPServer):
         self._held = 0
         self._holding: OrderedDict[ClientConnection, None] = OrderedDict()
         """Those that hold bytes, of a request or an answer; the oldest is first."""
+        self.turns = FairQueue[Job]()
+        """What goes on with requests whose heads have come, by client."""
         self._seldom = Seldom(log)
         self._run_id = secrets.token_hex(4)
         self._numbers = count(1)
@@ -206,7 +211,11 @@ class HttpServer(ThreadingHTTPServer):
         self._workers.submit(client_address, request.work)
 
     def service_actions(self) -> None:
-        """Do what follows an iteration: close what is over its limits, log and count answers."""
+        """Do what follows an iteration: answer, close what is over its limits, log and count."""
+        for _ in range(min(ANSWERED_AT_ONCE, self.turns.count)):
+            self._give_turn()
+        if self.turns.count:
+            self.loop.wake()
         if self._held > self.limits.held_bytes:
             self._seldom.error(
                 "closed connections: all clients together held too many bytes"
@@ -257,6 +266,11 @@ class HttpServer(ThreadingHTTPServer):
         self._by_network[network] -= 1
         if not self._by_network[network]:
             del self._by_network[network]
+
+    def _give_turn(self) -> None:
+        taken = self.turns.take()
+        if taken:
+            taken[1]()
 
     # Limits of all connections together.
 
@@ -324,6 +338,8 @@ class HttpServer(ThreadingHTTPServer):
                 self._set_accepting(False)
                 return
             self._welcome(client, address[0])
+            # Its network may have no more places until a request has its answer.
+            self._give_turn()
 
     def _welcome(self, client: socket.socket, host: str) -> None:
         """Serve this client from now on, or close it if its network has too many at work."""
