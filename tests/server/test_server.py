@@ -88,11 +88,23 @@ def test_pipelined_requests_are_answered_in_order_once_each(talk):
     assert client.rest() == b""
 
 
-def test_requests_of_one_client_leave_others_their_turn(serve, connect):
-    greedy = connect(serve(), get() * 20_000)
-    modest = connect(greedy.server, get())
-    assert modest.status() == 200
-    greedy.receive(1)
+def test_requests_of_one_client_leave_others_their_turn(serve, site, connect):
+    clients = []
+
+    def observe(answered):
+        clients.extend(request.client for request, _, _ in answered)
+
+    server = serve(observers=[observe])
+    greedy = [connect(server) for _ in range(200)]
+    modest = connect(server, address="127.0.0.2")
+    connect(server, ask("/held-in-loop"))
+    assert site.is_entered()
+    for client in greedy:
+        client.send(get() * 20)
+    modest.send(get())
+    site.let_go.set()
+    wait_until(lambda: "127.0.0.2" in clients)
+    assert clients.index("127.0.0.2") < 100
 
 
 def test_a_waiting_client_is_told_to_continue_once(talk):
