@@ -83,10 +83,10 @@ async def connections(scene):
 
 
 async def pipelining(scene):
-    """100 connections send 16 KiB of requests at once, again and again"""
+    """2,000 connections send 16 KiB of requests at once, again and again"""
     one = request("GET /x")
     count = 16 * 1024 // len(one)
-    await many(100, ask_again, scene.port, lambda: one * count, count)
+    await many(2000, ask_again, scene.port, lambda: one * count, count)
 
 
 async def tricklers(scene):
