@@ -162,8 +162,9 @@ def test_a_stored_database_serves(stored, clock):
 
 def test_a_column_that_the_old_file_lacks_has_its_default(tmp_path):
     store(tmp_path / "stored", None, WHOLE)
-    with connect(tmp_path / "stored", None) as connection:
-        connection.execute("ALTER TABLE checks DROP COLUMN outage")
+    change(
+        (tmp_path / "stored", None), "ALTER TABLE checks DROP COLUMN outage"
+    )
     old = rows_of((tmp_path / "stored", None), "checks", "id, name")
     (tmp_path / "new" / "beside").mkdir(parents=True)
     copy_rows(
@@ -176,6 +177,15 @@ def test_a_column_that_the_old_file_lacks_has_its_default(tmp_path):
     assert new == [(*row, 0) for row in old]
 
 
+def noted(place, name):
+    return dict(rows_of(place, "monitor"))[name]
+
+
+def change(place, sql):
+    with connect(*place) as connection:
+        connection.execute(sql)
+
+
 @BOTH_ENGINES
 @pytest.mark.parametrize("stored", [7, 8, 9], indirect=True)
 def test_what_version_10_asks_of_a_row_is_found_out(stored):
@@ -183,10 +193,10 @@ def test_what_version_10_asks_of_a_row_is_found_out(stored):
         stored, "checks", "seq, id, api_key_id"
     )
     opened_at = time.time()
-    with connect(*stored) as connection:
-        connection.execute(
-            "UPDATE checks SET delivery = 'ok', webhook_url = 'http://a@[FE::1]:8/x' WHERE seq = 1"
-        )
+    change(
+        stored,
+        "UPDATE checks SET delivery = 'ok', webhook_url = 'http://a@[FE::1]:8/x' WHERE seq = 1",
+    )
     open_database(*stored).close()
     began = "overdue_at, overdue_deadline_at, overdue_reason"
     assert rows_of(stored, "checks WHERE overdue_at > 0", began) == [
@@ -216,7 +226,7 @@ def test_what_version_10_asks_of_a_row_is_found_out(stored):
         (1, *first, "fe::1", 0, None),
         (2, *late, "hooks.example", 1, None),
     ]
-    kept_since = dict(rows_of(stored, "monitor"))["outages_kept_since"]
+    kept_since = noted(stored, "outages_kept_since")
     assert opened_at - 60 < kept_since < time.time() + 2
 
 
