@@ -104,9 +104,8 @@ def run(given: Namespace) -> int:
     require_pillow()
     told: Summary = {kind: [] for kind in KINDS}
     read = _read_site if is_site else _read_list
-    source = read(given, usual)
     try:
-        _do(given, source, told)
+        _do(given, read(given, usual), told)
     except OSError as error:
         raise StartupError(
             f"can't write to {given.output}: {error.strerror}"

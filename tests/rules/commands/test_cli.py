@@ -129,6 +129,7 @@ def test_only_serving_and_creating_a_key_make_a_database(
         "keys create",
         "backup a --data {}",
         "card --title A --output a.png",
+        "cards {} --output a",
     ],
 )
 def test_a_current_folder_that_is_gone_is_told(
