@@ -6,6 +6,7 @@ of the markup that the receiver would find in a check's name. A shape with `topi
 receiver that is posted to at the root of its server.
 """
 
+import functools
 import json
 import re
 from typing import Any
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 
 from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.message import shown_name, to_json
-from cardbeat.heartbeat.alerts.target import BadTarget, parse
+from cardbeat.heartbeat.alerts.target import REMEMBERED, BadTarget, parse
 
 _DATA = json.loads(read_text("heartbeat/alerts/receivers.json"))
 RECEIVERS: list[dict[str, Any]] = _DATA["receivers"]
@@ -29,14 +30,23 @@ def request_for(url: str, body: bytes) -> tuple[str, bytes]:
     except BadTarget:
         # `Sender.post` reports the reason.
         return url, body
+    receiver, found = _receiver_at(f"{target.host}{target.path}")
+    if not receiver:
+        return url, body
+    if "topic" in found:
+        url = urlsplit(url)._replace(path="/").geturl()
+    words = _words(json.loads(body), receiver) | found
+    return url, _fill(to_json(receiver["body"]), words)
+
+
+@functools.lru_cache(REMEMBERED)
+def _receiver_at(place: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The receiver of this shape, with what its shape finds; none for the others."""
     for receiver in RECEIVERS:
-        match = re.fullmatch(receiver["shape"], f"{target.host}{target.path}")
+        match = re.fullmatch(receiver["shape"], place)
         if match:
-            if "topic" in match.groupdict():
-                url = urlsplit(url)._replace(path="/").geturl()
-            words = _words(json.loads(body), receiver) | match.groupdict()
-            return url, _fill(to_json(receiver["body"]), words)
-    return url, body
+            return receiver, match.groupdict()
+    return {}, {}
 
 
 def _fill(form: str, words: dict[str, Any]) -> bytes:
