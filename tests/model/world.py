@@ -274,7 +274,9 @@ def _replace_parts(world):
         "on_stop_signals": on_stop_signals,
         "wake_on_signals": lambda _: None,
         "Delivery": partial(
-            delivery.Delivery, poll_seconds=world.poll_seconds
+            delivery.Delivery,
+            poll_seconds=world.poll_seconds,
+            repair_seconds=max(600.0, 10 * world.poll_seconds),
         ),
         "Tidy": partial(tidy.Tidy, poll_seconds=world.poll_seconds),
         "clients_and_senders": lambda: (10_000, world.options["senders"]),

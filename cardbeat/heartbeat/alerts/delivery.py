@@ -53,6 +53,8 @@ PICK_SECONDS = 0.05
 SCANS = 10
 """A pause lasts at least as many times as long as the look for queues took: with an old snapshot
 open, PostgreSQL reads past the entries of all that was delivered since."""
+REPAIR_SECONDS = 600.0
+"""Interval of looking for alerts that wait and have no time."""
 TROUBLE_SECONDS = 5.0
 """Pause after the database could not be used, or after a defect."""
 _BROKEN = "The alert could not be sent; the server's log says why."
@@ -76,6 +78,7 @@ class Delivery:
         tiers: Mapping[str, Tier] = TIERS,
         poll_seconds: float = POLL_SECONDS,
         trouble_seconds: float = TROUBLE_SECONDS,
+        repair_seconds: float = REPAIR_SECONDS,
         senders: int = SENDERS,
         fence: Lease | None = None,
     ) -> None:
@@ -86,6 +89,7 @@ class Delivery:
         self._monotonic = monotonic
         self._poll_seconds = poll_seconds
         self._trouble_seconds = trouble_seconds
+        self._repair_seconds = repair_seconds
         self._stopping = threading.Event()
         # Written by the delivery's thread; any thread may read it.
         self._totals: Counter[str] = Counter(delivered=0, retried=0, failed=0)
@@ -93,6 +97,7 @@ class Delivery:
         self._turns: dict[Queue, float] = {}
         """When the last run of each queue began."""
         self._pause_seconds = 0.0
+        self._repair_at = -math.inf
         self._look_at = -math.inf
         """When the next round begins at the latest."""
         # All below are used under this lock only.
@@ -185,6 +190,9 @@ class Delivery:
         self._store_results()
         if self._stopping.is_set() or not self._has_lease():
             return
+        if self._monotonic() >= self._repair_at:
+            self._outbox.repair(int(self._clock()))
+            self._repair_at = self._monotonic() + self._repair_seconds
         self._pick()
 
     def _has_lease(self) -> bool:
@@ -264,13 +272,14 @@ class Delivery:
         Those for hosts that had trouble are among them only if there are no others.
         """
         with self._changed:
-            full, troubled = self._limits.excluded(queue)
+            full, troubled, dry = self._limits.excluded(queue)
+            least_attempts = int(not self._limits.has_first_posts(queue))
             taken = set(self._taken)
-        most = CANDIDATES + len(taken)
+        limits = least_attempts, CANDIDATES + len(taken)
         found: dict[str, list[Due]] = {}
         for excluded in (full + troubled, full):
             for one in self._outbox.due(
-                connection, queue, now, excluded, most
+                connection, queue, now, excluded, dry, *limits
             ):
                 # One of a check at a time: also a reminder that was deleted may still be posted.
                 if one.check_id not in taken:

@@ -122,13 +122,9 @@ class Limits:
     def has_room(self, queue: Queue) -> bool:
         """Whether one more post of a key may begin: it has fewer than there are free senders.
 
-        None begins until the hour is over in which it had all of its first posts.
         So one key alone gets half of them, and a further key finds one free. Example: of the 96 for
         new checks 28 keys have 3 each, and 12 are free.
         """
-        taken = self._first_posts.taken(f"key {queue.key_id}")
-        if taken >= self._most_first_posts(queue):
-            return False
         free = self._senders - self._running["all"]
         if self._running[f"key {queue.key_id}"] >= free:
             return False
@@ -148,10 +144,11 @@ class Limits:
             queue, address
         )
 
-    def excluded(self, queue: Queue) -> tuple[list[str], list[str]]:
+    def excluded(self, queue: Queue) -> tuple[list[str], list[str], list[str]]:
         """The hosts that get no further post of this queue now, as far as they are known.
 
-        Then those that had trouble when its key posted to them last.
+        Then those that had trouble when its key posted to them last. Then those that get no first
+        post of it in this hour.
         """
         troubled = self._troubled[queue.key_id]
         hosts = set(troubled)
@@ -159,7 +156,15 @@ class Limits:
             if name.startswith("host "):
                 hosts.add(name.removeprefix("host "))
         full = [host for host in hosts if self.is_full(queue, host)]
-        return full, list(troubled)
+        dry = [
+            host for host in troubled if self._is_dry(queue, troubled[host])
+        ]
+        return full, list(troubled), dry
+
+    def has_first_posts(self, queue: Queue) -> bool:
+        """Whether the key may begin one more alert in this hour."""
+        taken = self._first_posts.taken(f"key {queue.key_id}")
+        return taken < self._most_first_posts(queue)
 
     def begin(self, run: Run) -> None:
         """Count a run, also at the address that could not be entered last."""
@@ -207,21 +212,23 @@ class Limits:
         hosts[run.host] = address
 
     def _take_first_post(self, queue: Queue, address: str | None) -> bool:
-        """Count a first post, unless the key had all of this hour."""
+        """Count a first post, unless the key or the address had all of this hour."""
         most = self._most_first_posts(queue)
-        if self._first_posts.take(f"key {queue.key_id}", most):
+        if self._is_dry(queue, address) or self._first_posts.take(
+            f"key {queue.key_id}", most
+        ):
             return False
         if address is not None and queue.is_new and most < math.inf:
             self._first_posts.take(f"address {address}", math.inf)
         return True
 
     def _is_crowded(self, queue: Queue, address: str | None) -> bool:
-        """Whether an address gets no further post of this queue now, or in this hour."""
-        name = f"address {address}"
-        if self._running[name] >= EACH - queue.is_new:
-            return True
+        return self._running[f"address {address}"] >= EACH - queue.is_new
+
+    def _is_dry(self, queue: Queue, address: str | None) -> bool:
+        """Whether an address gets no first post of this queue in this hour."""
+        taken = self._first_posts.taken(f"address {address}")
         is_limited = self._most_first_posts(queue) < math.inf
-        taken = self._first_posts.taken(name)
         return queue.is_new and is_limited and taken >= FIRST_POSTS_TO_ADDRESS
 
     def _most_first_posts(self, queue: Queue) -> float:

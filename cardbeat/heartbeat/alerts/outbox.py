@@ -31,6 +31,8 @@ from cardbeat.heartbeat.check import GIVEN_UP, Check, note
 
 KEPT = 100
 """Alerts that a check keeps; older finished ones are deleted."""
+REPAIRED = 1000
+"""Most alerts that one repair finds."""
 LINK_CHARACTERS = 8
 """Of a check's id in the link to the dashboard: too few to ping with."""
 
@@ -98,23 +100,39 @@ class Outbox:
             if tier
         }
 
-    def due(
+    def due(  # noqa: PLR0917
         self,
         connection: Transaction,
         queue: Queue,
         now: int,
         full: Sequence[str],
+        dry: Sequence[str],
+        least_attempts: int,
         limit: int,
     ) -> list[Due]:
-        """The due alerts of a queue, the oldest first, at most `limit`, none for `full` hosts."""
+        """The due alerts of a queue, the oldest first, at most `limit`.
+
+        Without those for the hosts in `full`, without first posts to those in `dry`, and without
+        those that have had less than `least_attempts`.
+        """
         # SQL has no empty lists, and no host has this name.
         full = ["/", *full]
+        dry = ["/", *dry]
         rows = connection.execute(
             "SELECT seq, receiver, check_id FROM alerts WHERE state = 'pending'"
             " AND next_attempt_at IS NOT NULL AND is_new = ? AND key_id = ?"
             f" AND next_attempt_at <= ? AND receiver NOT IN ({marks(full)})"
+            f" AND attempts >= ? AND (attempts > 0 OR receiver NOT IN ({marks(dry)}))"
             " ORDER BY next_attempt_at LIMIT ?",
-            (int(queue.is_new), queue.key_id, now, *full, limit),
+            (
+                int(queue.is_new),
+                queue.key_id,
+                now,
+                *full,
+                least_attempts,
+                *dry,
+                limit,
+            ),
         )
         return [Due(*row) for row in rows]
 
@@ -204,6 +222,20 @@ class Outbox:
             [one.message.subject for one in stored if one.state == "failed"],
         )
         return stored
+
+    def repair(self, now: int) -> None:
+        """Make due what should be and has no time. There is no such alert without a defect."""
+        lost = (
+            "SELECT check_id FROM alerts WHERE state = 'pending'"
+            " GROUP BY check_id, outage IS NULL HAVING max(next_attempt_at) IS NULL LIMIT ?"
+        )
+        with self.database.read() as connection:
+            rows = connection.execute(lost, (REPAIRED,)).fetchall()
+        check_ids = [check_id for (check_id,) in rows]
+        if check_ids:
+            self.database.write(
+                lambda transaction: _make_next_due(transaction, check_ids, now)
+            )
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """The newest alerts of a check, as `GET /checks/{id}/alerts` has them, at most `KEPT`."""

@@ -475,8 +475,10 @@ def test_an_address_gets_so_many_first_posts_an_hour_of_limited_keys_whose_alert
         limited.settled(posted)
     assert len(limited.posted) == FIRST_POSTS_TO_ADDRESS
     assert len(set(limited.ids)) == FIRST_POSTS_TO_ADDRESS
-    limited.pass_time(61 * MINUTES)
-    limited.settled(FIRST_POSTS_TO_ADDRESS + 1)
+    # Retries go on.
+    limited.pass_time(7)
+    limited.settled(2 * FIRST_POSTS_TO_ADDRESS)
+    assert len(set(limited.ids)) == FIRST_POSTS_TO_ADDRESS
 
 
 def test_a_receiver_that_was_silent_gets_the_next_try_when_the_history_says(
@@ -600,3 +602,14 @@ def test_the_time_of_the_oldest_due_alert(mail, check):
     mail.held.clear()
     mail.settled(1)
     assert mail.delivery.oldest_due_seconds() == 0
+
+
+def test_an_alert_without_a_time_is_found(mail, refused):
+    mail.database.write(
+        lambda transaction: transaction.execute(
+            "UPDATE alerts SET next_attempt_at = NULL"
+        )
+    )
+    mail.pass_time(601)
+    mail.settled(3)
+    assert mail.states(refused) == ["delivered"] * 2

@@ -139,7 +139,7 @@ def deliver(outbox, timed):
         for is_new in (False, True):
             queue = Queue("key7", is_new, "free")
             hosts = numbered("h{}.example", 40)
-            outbox.due(connection, queue, NOW, hosts, 256)
+            outbox.due(connection, queue, NOW, hosts, hosts, 0, 256)
             outbox.due(connection, queue, NOW, [], 256)
     outbox.newest("check5")
     outbox.messages(range(FINISHED + 7, FINISHED + 400, 50), NOW)
