@@ -41,7 +41,7 @@ def request_for(url: str, body: bytes) -> tuple[str, bytes]:
 
 @functools.lru_cache(REMEMBERED)
 def _receiver_at(place: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """The receiver of this shape, with what its shape finds; none for the others."""
+    """A receiver of this shape, with what the shape finds; both empty for other URLs."""
     for receiver in RECEIVERS:
         match = re.fullmatch(receiver["shape"], place)
         if match:

@@ -140,7 +140,7 @@ def deliver(outbox, timed):
             queue = Queue("key7", is_new, "free")
             hosts = numbered("h{}.example", 40)
             outbox.due(connection, queue, NOW, hosts, hosts, 0, 256)
-            outbox.due(connection, queue, NOW, [], 256)
+            outbox.due(connection, queue, NOW, [], [], 1, 256)
     outbox.newest("check5")
     outbox.messages(range(FINISHED + 7, FINISHED + 400, 50), NOW)
     states = ("delivered", "failed", "pending") * 20
