@@ -89,10 +89,14 @@ class SqliteDatabase(Database):
                     make_one_file(self.path)
                     make_database(self.path, self.path)
         writer = connect(self.path)
-        writer.execute("PRAGMA journal_mode = WAL")
-        # SQLite makes its own files at the first read. A missing table is found too.
-        for table in TABLES:
-            writer.execute(f"SELECT 1 FROM {table}").fetchone()
+        try:
+            writer.execute("PRAGMA journal_mode = WAL")
+            # SQLite makes its own files at the first read. A missing table is found too.
+            for table in TABLES:
+                writer.execute(f"SELECT 1 FROM {table}").fetchone()
+        except BaseException:
+            writer.close()
+            raise
         return writer
 
     def _reader(
