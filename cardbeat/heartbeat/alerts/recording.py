@@ -3,7 +3,7 @@
 The rows of the checks are locked by then: each transaction changes its check before its alerts.
 """
 
-import os
+import secrets
 from collections.abc import Collection, Sequence
 
 from cardbeat.database import Row, Transaction
@@ -159,7 +159,7 @@ def _alert(
     A test alert tells of no outage.
     """
     alert = {
-        "id": f"msg_{os.urandom(16).hex()}",
+        "id": f"msg_{secrets.token_hex(16)}",
         "check_id": check.id,
         "key_id": check.api_key_id,
         "receiver": host_of(check.webhook_url or ""),
