@@ -24,12 +24,12 @@ from cardbeat.database.sqlite.file import (
     Damaged,
     address_of,
     connect,
-    lock_server,
     make_one_file,
     make_tables,
     opened,
     require_database,
     require_version,
+    server_locked,
     start_up_errors,
     version_of,
 )
@@ -105,7 +105,7 @@ def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:
     database or the new one in the place.
     """
     place = folder / FILE_NAME
-    with copy_to_restore(source, folder) as copy, lock_server(folder):
+    with copy_to_restore(source, folder) as copy, server_locked(folder):
         with opened(copy) as connection:
             restored = described(str(place), connection)
         # If the old one is damaged, its -wal is kept with it.

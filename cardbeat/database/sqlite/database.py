@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from cardbeat.clock import wall_clock
 from cardbeat.database.database import Database, Write, by_work, make_together
@@ -27,6 +27,7 @@ from cardbeat.database.sqlite.file import (
     looking,
     make_one_file,
     open_lock_file,
+    server_locked,
     start_up_errors,
     version_of,
 )
@@ -49,7 +50,7 @@ class SqliteDatabase(Database):
         prepare_folder(folder, FILES)
         remove_left_behind(folder)
         self._folder = folder
-        self._server_lock: TextIO | None = None
+        self._server_lock: int | None = None
         self._wal_bytes = wal_bytes
         self._empty_wal_at = wal_bytes
         self.path = folder / FILE_NAME
@@ -85,7 +86,7 @@ class SqliteDatabase(Database):
                 is_old = version_of(connection) < VERSION
             if is_old:
                 # No server of an older version may use the tables.
-                with lock_server(self._folder):
+                with server_locked(self._folder):
                     make_one_file(self.path)
                     make_database(self.path, self.path)
         writer = connect(self.path)
@@ -153,7 +154,7 @@ class SqliteDatabase(Database):
         self._writer.close()
         os.close(self._lock_file)
         if self._server_lock is not None:
-            self._server_lock.close()
+            os.close(self._server_lock)
 
     @contextlib.contextmanager
     def _only_writer(self) -> Iterator[None]:

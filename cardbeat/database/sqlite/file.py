@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 from cardbeat.database.schema import (
     OLDEST,
@@ -210,15 +209,25 @@ def open_lock_file(path: Path) -> int:
             return os.open(path, LOCK_FLAGS)
 
 
-def lock_server(folder: Path) -> TextIO:
+def lock_server(folder: Path) -> int:
     """The lock file of the only server of a folder, held until it is closed or the process ends.
 
     Raises `StartupError` if another server holds it.
     """
-    file = os.fdopen(open_lock_file(folder / SERVER_LOCK))
-    if not try_lock(file.fileno()):
-        file.close()
+    descriptor = open_lock_file(folder / SERVER_LOCK)
+    if not try_lock(descriptor):
+        os.close(descriptor)
         raise StartupError(
             f"another server uses the data folder {folder}; stop it first"
         )
-    return file
+    return descriptor
+
+
+@contextlib.contextmanager
+def server_locked(folder: Path) -> Iterator[None]:
+    """Keep servers from a folder. Raises `StartupError` if one uses it."""
+    descriptor = lock_server(folder)
+    try:
+        yield
+    finally:
+        os.close(descriptor)

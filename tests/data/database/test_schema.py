@@ -1,6 +1,7 @@
 """The schema: a database of 1.0.0 or later is brought up to date, another one is refused as it is."""
 
 import contextlib
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -319,7 +320,7 @@ def test_the_tables_under_a_running_server_of_an_older_version_stay(
         open_database(*place)
     if new_url is None:
         assert rows_of(place, "pragma_user_version") == [(9,)]
-        lock.close()
+        os.close(lock)
     else:
         assert rows_of(place, "cardbeat_schema", "max(version)") == [(9,)]
         with connect(*place) as connection:
