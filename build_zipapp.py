@@ -87,7 +87,11 @@ def compiled(name: str, source: bytes) -> bytes:
     Imports do not compare it with the source. Tracebacks show the names of files in the artifact.
     """
     code = compile(
-        source, f"cardbeat.pyz/{name}", "exec", dont_inherit=True, optimize=0
+        source,
+        f"cardbeat.pyz/{name}",
+        "exec",
+        dont_inherit=True,
+        optimize=0,
     )
     # `marshal` counts references, and writes an object in another way if it has one only. Other
     # modules of this process use some of the same strings, so hold each object.
@@ -107,7 +111,9 @@ def parts_of(part: object) -> Iterator[object]:
     # `marshal` tells interned strings from others. A process has each string of one character once,
     # and any module may have interned it.
     yield (
-        sys.intern(part) if isinstance(part, str) and len(part) == 1 else part
+        sys.intern(part)
+        if isinstance(part, str) and len(part) == 1
+        else part
     )
     inner = (
         [getattr(part, f"co_{name}") for name in CODE]
@@ -125,9 +131,13 @@ def build(target: Path) -> None:
     try:
         with partial.open("wb") as file:
             file.write(SHEBANG)
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            with zipfile.ZipFile(
+                file, "w", zipfile.ZIP_STORED
+            ) as archive:
                 files = contents()
-                for name, data in sorted((files | bytecode(files)).items()):
+                for name, data in sorted(
+                    (files | bytecode(files)).items()
+                ):
                     entry = zipfile.ZipInfo(
                         name, date_time=(1980, 1, 1, 0, 0, 0)
                     )

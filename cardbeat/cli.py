@@ -71,7 +71,9 @@ def _run(argv: Sequence[str]) -> int:
         on_stop_signals(signal.default_int_handler)
     # Only this one: importing all commands takes longer than most of them take to run.
     end = "_" if keyword.iskeyword(name) else ""
-    module: Any = importlib.import_module(f"cardbeat.commands.{name}{end}")
+    module: Any = importlib.import_module(
+        f"cardbeat.commands.{name}{end}"
+    )
     status: int = module.run(module.parser().read(argv))
     return status
 
@@ -82,4 +84,6 @@ def _without_urls(sentence: str, argv: Sequence[str]) -> str:
 
     # Of `--port=URL` the sentence may repeat all, or the URL alone.
     of_flags = [word.partition("=")[2] for word in argv]
-    return without_urls(sentence, [*argv, *of_flags, *os.environ.values()])
+    return without_urls(
+        sentence, [*argv, *of_flags, *os.environ.values()]
+    )

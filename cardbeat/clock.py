@@ -30,7 +30,9 @@ def minute_text(seconds: float, zone: tzinfo | None = None) -> str:
     in_utc = f"{utc_text(seconds)[:16]} UTC"
     if zone is None:
         return in_utc
-    local = datetime.fromtimestamp(seconds, zone).strftime("%Y-%m-%d %H:%M %Z")
+    local = datetime.fromtimestamp(seconds, zone).strftime(
+        "%Y-%m-%d %H:%M %Z"
+    )
     if local == in_utc:
         return in_utc
     if local[:10] == in_utc[:10]:

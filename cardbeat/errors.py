@@ -2,7 +2,13 @@
 
 import json
 import pkgutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -40,7 +46,9 @@ class Refusal(Exception):
     ) -> None:
         self.status, usual = REASONS[code]
         self.code = code
-        self.sentence: str = sentence or usual.format(field=field, **values)
+        self.sentence: str = sentence or usual.format(
+            field=field, **values
+        )
         self.field = field
         self.fields = list(fields or [])
         if field is not None:
@@ -85,7 +93,9 @@ def unknown_fields(
     unknown = [name for name in given if name not in known]
     listed = ", ".join(known) or "none"
     return [
-        Invalid("unknown_field", field=name, name=quoted(name), known=listed)
+        Invalid(
+            "unknown_field", field=name, name=quoted(name), known=listed
+        )
         for name in unknown[:MOST_UNKNOWN]
     ]
 

@@ -56,7 +56,11 @@ def content_of(path: Path, most_bytes: int) -> bytes:
         with path.open("rb") as file:
             content = file.read(most_bytes + 1)
     except OSError as error:
-        raise StartupError(f"can't read {path}: {error.strerror}") from None
+        raise StartupError(
+            f"can't read {path}: {error.strerror}"
+        ) from None
     if len(content) > most_bytes:
-        raise StartupError(f"{path} is larger than {most_bytes // 2**20} MiB")
+        raise StartupError(
+            f"{path} is larger than {most_bytes // 2**20} MiB"
+        )
     return content

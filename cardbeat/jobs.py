@@ -95,7 +95,9 @@ class FairQueue(Generic[T]):
 
     def __init__(self, running_each: float = inf) -> None:
         self._running_each = running_each
-        self._waiting: OrderedDict[str, dict[str, deque[T]]] = OrderedDict()
+        self._waiting: OrderedDict[str, dict[str, deque[T]]] = (
+            OrderedDict()
+        )
         """By client, then by key. In both the one that is next stands first."""
         self._running = Counter[str]()
         self.count = 0
@@ -144,7 +146,9 @@ class Workers:
     The threads are daemons: a job that hangs does not keep the program from ending.
     """
 
-    def __init__(self, name: str, threads: int, running_each: int) -> None:
+    def __init__(
+        self, name: str, threads: int, running_each: int
+    ) -> None:
         """Start the threads. Raises `StartupError` where the system grants none."""
         # All below is read and written under this condition's lock only.
         self._changed = threading.Condition(threading.Lock())
@@ -152,7 +156,9 @@ class Workers:
         self._is_stopping = False
         for _ in range(threads):
             start_thread(
-                threading.Thread(target=self._work, name=name, daemon=True)
+                threading.Thread(
+                    target=self._work, name=name, daemon=True
+                )
             )
 
     def submit(self, client: str, job: Job, key: str = "") -> None:

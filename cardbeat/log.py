@@ -56,7 +56,9 @@ class BatchHandler(logging.Handler):
     The constructor raises `StartupError` where the system grants no thread.
     """
 
-    def __init__(self, stream: TextIO, most_lines: int = MOST_LINES) -> None:
+    def __init__(
+        self, stream: TextIO, most_lines: int = MOST_LINES
+    ) -> None:
         super().__init__()
         self._stream = stream
         self._most_lines = most_lines

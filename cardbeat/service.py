@@ -38,7 +38,11 @@ from cardbeat.jobs import BackgroundThread, start_thread
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
-from cardbeat.operation.routes import CheckMetricsRoutes, HealthRoutes, Metrics
+from cardbeat.operation.routes import (
+    CheckMetricsRoutes,
+    HealthRoutes,
+    Metrics,
+)
 from cardbeat.pages.routes import PageRoutes
 from cardbeat.web.loop import Loop
 from cardbeat.web.message import Answered
@@ -111,7 +115,10 @@ class Service:
             undo.pop_all()
         self.loading = threading.Timer(LOAD_AFTER_SECONDS, self._load)
         self.loading.daemon = True
-        self._threads: list[Sweep | BackgroundThread] = [self.sweep, self.tidy]
+        self._threads: list[Sweep | BackgroundThread] = [
+            self.sweep,
+            self.tidy,
+        ]
         seconds = surroundings.seconds_between_signs()
         if seconds:
             # A service manager asks for signs that the service is well.
@@ -156,7 +163,9 @@ class Service:
         config = self._config
         checks = self._checks
         renders = RateLimit()
-        self.cards = CardRoutes(self.keys, self.store, self.painter, renders)
+        self.cards = CardRoutes(
+            self.keys, self.store, self.painter, renders
+        )
         self._metrics = Metrics(
             self.cards,
             self.store,
@@ -251,7 +260,8 @@ class Service:
         False if a part has not ended in time: it keeps what it uses open until the process ends.
         """
         stop_by = min(
-            self._stop_by, time.monotonic() + self._config.http.stop_seconds
+            self._stop_by,
+            time.monotonic() + self._config.http.stop_seconds,
         )
         # Tell all parts to stop before waiting for any.
         self.loading.cancel()

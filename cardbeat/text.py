@@ -25,15 +25,17 @@ seen: Final = re.compile(SEEN).findall
 """The visible characters of a text, in order."""
 first_seen: Final = re.compile(SEEN).search
 """A match of the first visible character; None if a text shows nothing."""
-first_control_of_direction: Final = re.compile(f"[{_BIDI_CONTROLS}]").search
+first_control_of_direction: Final = re.compile(
+    f"[{_BIDI_CONTROLS}]"
+).search
 """A match of the first character that changes the direction of text; None if there is none."""
 
 # Not compiled here: only errors need them.
-_URL: Final = r"(?is)\b[a-z][a-z0-9+.-]+:/|//.*@|\bpostgres(ql)?:|password="
-"""Part of a URL, also of a mistyped one: `postgresql:/me@host`. Not of `C:/data`, `me@host`."""
-_SCHEME_AND_HOST: Final = (
-    r"(?i)https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]+)?(?=[/?#][^@]*$|$)"
+_URL: Final = (
+    r"(?is)\b[a-z][a-z0-9+.-]+:/|//.*@|\bpostgres(ql)?:|password="
 )
+"""Part of a URL, also of a mistyped one: `postgresql:/me@host`. Not of `C:/data`, `me@host`."""
+_SCHEME_AND_HOST: Final = r"(?i)https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]+)?(?=[/?#][^@]*$|$)"
 
 
 def holds_url(text: str) -> bool:

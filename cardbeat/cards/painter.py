@@ -52,7 +52,10 @@ class Painter:
     """
 
     def __init__(
-        self, accent: str | None = None, *, seconds: float = DRAWING_SECONDS
+        self,
+        accent: str | None = None,
+        *,
+        seconds: float = DRAWING_SECONDS,
     ) -> None:
         self._accent = accent
         self._seconds = seconds
@@ -146,7 +149,9 @@ def _answer(process: Any, card: "Card") -> "Drawing":
 def _started(accent: str | None) -> Any:
     """A process that draws. Raises `OSError`."""
     # This package may be found by what is no entry of `sys.path`.
-    places = filter(None, (os.path.dirname(cardbeat.__path__[0]), *sys.path))
+    places = filter(
+        None, (os.path.dirname(cardbeat.__path__[0]), *sys.path)
+    )
     command = (
         sys.executable,
         "-ISc",

@@ -23,7 +23,9 @@ _BREAKS = re.compile(
 )  # control characters between words: the tab, and line ends
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
-_LANGUAGE_TAG = re.compile("[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,6}").fullmatch
+_LANGUAGE_TAG = re.compile(
+    "[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,6}"
+).fullmatch
 _DOTTED_CIRCLE = "\u25cc"  # drawn as the letter of marks that have none
 
 
@@ -48,7 +50,8 @@ def card_from(values: Mapping[str, str]) -> Card:
     """
     texts = {name: _clean(values.get(name, "")) for name in TEXTS}
     looks = {
-        name: values.get(name, allowed[0]) for name, allowed in LOOKS.items()
+        name: values.get(name, allowed[0])
+        for name, allowed in LOOKS.items()
     }
     wrong = []
     if not texts["title"]:
@@ -56,11 +59,15 @@ def card_from(values: Mapping[str, str]) -> Card:
     for name, value in looks.items():
         if value not in LOOKS[name]:
             known = ", ".join(LOOKS[name])
-            wrong.append(Invalid("invalid_parameter", field=name, known=known))
+            wrong.append(
+                Invalid("invalid_parameter", field=name, known=known)
+            )
     if wrong:
         raise Invalid.of_all(wrong, "invalid_parameter")
     lang = values.get("lang", "")
-    return Card(**texts, **looks, lang=lang if _LANGUAGE_TAG(lang) else "")
+    return Card(
+        **texts, **looks, lang=lang if _LANGUAGE_TAG(lang) else ""
+    )
 
 
 def _clean(text: str) -> str:
@@ -70,4 +77,6 @@ def _clean(text: str) -> str:
     ]
     if not first_seen(text):
         return ""
-    return _DOTTED_CIRCLE + text if all(map(is_mark, seen(text))) else text
+    return (
+        _DOTTED_CIRCLE + text if all(map(is_mark, seen(text))) else text
+    )

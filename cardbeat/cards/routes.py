@@ -133,7 +133,8 @@ class CardRoutes:
                 cache = "MISS"
                 flight = self._begin(request, name, key)
         return Awaited(
-            flight, lambda card: asked_part(request, _response(cache, card))
+            flight,
+            lambda card: asked_part(request, _response(cache, card)),
         )
 
     def _begin(
@@ -155,7 +156,9 @@ class CardRoutes:
             client: WAITING_OF_CLIENT,
             "all": WAITING_IN_ALL,
         }
-        if any(self._waiting[whose] >= most for whose, most in limits.items()):
+        if any(
+            self._waiting[whose] >= most for whose, most in limits.items()
+        ):
             raise Unavailable("busy", retry_after_seconds=1)
         self._take_render(key, client)
         flight = Future[StoredCard]()
@@ -257,7 +260,9 @@ def asked_part(request: Request, whole: Response) -> Response:
     part = whole.body[begin:end]
     if not part:
         told = {"Content-Range": f"bytes */{length}"}
-        raise Refusal("range_not_satisfiable", headers=told, length=length)
+        raise Refusal(
+            "range_not_satisfiable", headers=told, length=length
+        )
     told = {
         **whole.headers,
         "Content-Range": f"bytes {begin}-{begin + len(part) - 1}/{length}",

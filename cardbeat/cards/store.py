@@ -119,7 +119,9 @@ class Store:
         """Whether `read` only reads a file: the first one finds out the renderer's version."""
         self._whole: set[int] = set()
         """The states of files in which their seals were checked. Each change is one step."""
-        self._thread = BackgroundThread("card-store", self._trim, TRIM_SECONDS)
+        self._thread = BackgroundThread(
+            "card-store", self._trim, TRIM_SECONDS
+        )
 
     @cached_property
     def folder(self) -> Path:
@@ -152,7 +154,9 @@ class Store:
             try:
                 status = os.fstat(descriptor)
                 # Exactly its size: a larger buffer, cut later, would leave holes in the memory.
-                data = os.read(descriptor, min(status.st_size, MAX_FILE_BYTES))
+                data = os.read(
+                    descriptor, min(status.st_size, MAX_FILE_BYTES)
+                )
             finally:
                 os.close(descriptor)
         except OSError:
@@ -160,7 +164,9 @@ class Store:
         if status.st_mtime < time.time() - TOUCHED_SECONDS:
             with contextlib.suppress(OSError):
                 os.utime(path)
-        state = hash((name, status.st_ino, status.st_size, status.st_mtime_ns))
+        state = hash(
+            (name, status.st_ino, status.st_size, status.st_mtime_ns)
+        )
         card = unseal(data, is_whole=state in self._whole)
         if card is None or card.of != name:
             return None
@@ -183,7 +189,9 @@ class Store:
                 file.write(card.png)
         except OSError as error:
             log.error(
-                "can't store a card in %s: %s", self.folder, error.strerror
+                "can't store a card in %s: %s",
+                self.folder,
+                error.strerror,
             )
             return
         self.bytes_stored += len(card.png)
@@ -219,7 +227,9 @@ class Store:
     def _remove_other_versions(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             for other in self._parent.iterdir():
-                if other != self.folder and _VERSION.fullmatch(other.name):
+                if other != self.folder and _VERSION.fullmatch(
+                    other.name
+                ):
                     shutil.rmtree(other, ignore_errors=True)
 
     def _files(self) -> list[tuple[bool, float, int, str]]:

@@ -26,9 +26,7 @@ SENTENCE_CHARACTERS: Final = 500
 NO_CONNECTION: Final = 0
 MAY_PASS: Final = (NO_CONNECTION, 408, 429, 500, 502, 503, 504)
 """The statuses of a server that is restarting or busy."""
-_STRANGE: Final = (
-    "the answer is not that of a cardbeat server; see CARDBEAT_URL or --url"
-)
+_STRANGE: Final = "the answer is not that of a cardbeat server; see CARDBEAT_URL or --url"
 
 
 class Refused(StartupError):

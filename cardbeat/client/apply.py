@@ -26,7 +26,13 @@ CREATED: Final = "created"
 CHANGED: Final = "changed"
 DELETED: Final = "deleted"
 
-_UNIT_SECONDS: Final = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
+_UNIT_SECONDS: Final = {
+    "w": 604_800,
+    "d": 86_400,
+    "h": 3600,
+    "m": 60,
+    "s": 1,
+}
 _DURATION: Final = re.compile(
     "(?=.)" + "".join(f"([0-9]{{1,9}}{unit})?" for unit in _UNIT_SECONDS)
 )
@@ -57,7 +63,9 @@ def load(path: Path) -> tuple[dict[str, Declared], dict[str, str]]:
         try:
             check, was = _declared({**defaults, **table})
         except Invalid as invalid:
-            raise StartupError(f"{where}: {sentences_of(invalid)}") from None
+            raise StartupError(
+                f"{where}: {sentences_of(invalid)}"
+            ) from None
         name = check["name"]
         for one in filter(None, (name, was)):
             if one in names:
@@ -73,7 +81,9 @@ def load(path: Path) -> tuple[dict[str, Declared], dict[str, str]]:
 
 def _declared(table: Declared) -> tuple[Declared, str]:
     """A check of the file, and its old name, empty without one. Raises `Invalid`."""
-    values = {field: plain(field, value) for field, value in table.items()}
+    values = {
+        field: plain(field, value) for field, value in table.items()
+    }
     was = values.pop("was", "-")
     if not isinstance(was, str) or not was.strip():
         raise _invalid("The field was must be the old name of the check.")
@@ -81,7 +91,9 @@ def _declared(table: Declared) -> tuple[Declared, str]:
         values, 1, partial(refused_url, allow_private=True)
     )._asdict()
     check = {
-        field: value for field, value in settings.items() if field in values
+        field: value
+        for field, value in settings.items()
+        if field in values
     }
     return check, was.strip() if "was" in table else ""
 
@@ -189,7 +201,8 @@ def perform(api: Api, step: Step) -> str:
         return ""
     api.ask("PATCH", path_of(check), values, check.get("version"))
     shown = {
-        name: f"{check.get(name)} -> {value}" for name, value in values.items()
+        name: f"{check.get(name)} -> {value}"
+        for name, value in values.items()
     }
     if "webhook_url" in values:
         shown["webhook_url"] = "changed"

@@ -28,7 +28,9 @@ def parser() -> Parser:
 def run(given: Namespace) -> int:
     keep_files_private()
     if database_url() is not None:
-        raise StartupError("a PostgreSQL database is backed up with pg_dump")
+        raise StartupError(
+            "a PostgreSQL database is backed up with pg_dump"
+        )
     back_up(given.data, given.file)
     size = os.stat(os.path.realpath(given.file)).st_size
     tell(given, {"file": str(given.file), "bytes": size})

@@ -29,7 +29,12 @@ from cardbeat.host.output import complain, show_progress
 from cardbeat.host.surroundings import require_pillow
 from cardbeat.host.system import UNSHAPED
 from cardbeat.site.head import warnings_of
-from cardbeat.site.source import Source, read_folder, read_lines, write_tags
+from cardbeat.site.source import (
+    Source,
+    read_folder,
+    read_lines,
+    write_tags,
+)
 
 if TYPE_CHECKING:
     from cardbeat.site.folder import Folder
@@ -60,7 +65,9 @@ Summary = dict[str, list[str]]
 
 def parser() -> Parser:
     made = command(
-        "cards", "Draw the cards of a whole site, or of a list.", note=_NOTE
+        "cards",
+        "Draw the cards of a whole site, or of a list.",
+        note=_NOTE,
     )
     add = made.add_argument
     add(
@@ -94,7 +101,11 @@ def parser() -> Parser:
 
 def run(given: Namespace) -> int:
     host = urlsplit(given.site or "").hostname or ""
-    usual = {"template": given.template, "theme": given.theme, "domain": host}
+    usual = {
+        "template": given.template,
+        "theme": given.theme,
+        "domain": host,
+    }
     with refusals_as_startup_errors():
         card_from({"title": "any", **usual})
     is_site = given.source.is_dir()
@@ -179,7 +190,9 @@ def _draw(source: Source, folder: "Folder", told: Summary) -> list[str]:
         except OSError as error:
             _fail(told, f"can't write {output}: {error.strerror}")
     unshaped = 0
-    for count, (output, drawing) in enumerate(draw(new, folder.accent), 1):
+    for count, (output, drawing) in enumerate(
+        draw(new, folder.accent), 1
+    ):
         try:
             if isinstance(drawing, str):
                 raise OSError(0, drawing)
@@ -209,7 +222,9 @@ def _write_tags(
         if said.image:
             continue  # it has one of its own
         page = given.source / path
-        url = given.site + quote(inside + output, errors="surrogateescape")
+        url = given.site + quote(
+            inside + output, errors="surrogateescape"
+        )
         title = source.cards[output].title
         try:
             source.pages[path] = write_tags(page, said, url, title)
@@ -233,7 +248,9 @@ def _check(
     own = {path: output for output, path in source.page_of.items()}
     named: set[str] = set()
     for path, page in sorted(source.pages.items()):
-        image = unquote(page.image.partition("?")[0], errors="surrogateescape")
+        image = unquote(
+            page.image.partition("?")[0], errors="surrogateescape"
+        )
         # On any host, since another one may serve the cards.
         place = image.partition(inside)[2]
         named.add(place)

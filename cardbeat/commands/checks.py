@@ -15,7 +15,13 @@ from cardbeat.client.api import (
     quoted,
     with_texts,
 )
-from cardbeat.commands.options import KEY_VARIABLE, URL, Parser, actions, tell
+from cardbeat.commands.options import (
+    KEY_VARIABLE,
+    URL,
+    Parser,
+    actions,
+    tell,
+)
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 
 COLUMNS: Final = (
@@ -75,7 +81,9 @@ def run(given: Namespace) -> int:
 
 def _list(api: Api, given: Namespace) -> int:
     checks = [_shown(check) for check in api.checks()]
-    rows = [{name: check.get(name) for name in COLUMNS} for check in checks]
+    rows = [
+        {name: check.get(name) for name in COLUMNS} for check in checks
+    ]
     tell(given, checks, rows)
     return 0
 
@@ -105,11 +113,15 @@ def _apply(api: Api, given: Namespace) -> int:
             deed, check, _ = step
             if deed == apply.DELETED and not given.yes:
                 deed = KEPT
-                more = f"last pinged {check.get('last_ping_at') or 'never'}"
+                more = (
+                    f"last pinged {check.get('last_ping_at') or 'never'}"
+                )
                 status = LEFT
             else:
                 more = apply.perform(api, step)
-            done.append({"done": deed, "name": check["name"], "more": more})
+            done.append(
+                {"done": deed, "name": check["name"], "more": more}
+            )
     except StartupError as error:
         advice = "what is printed was done; run apply again for the rest"
         raise StartupError(
@@ -141,7 +153,9 @@ def _test(api: Api, given: Namespace) -> int:
 
 def _newest_test(api: Api, check: CheckJson) -> dict[str, Any]:
     newest = None
-    for alert in list_in(api.ask("GET", path_of(check, "/alerts")), "alerts"):
+    for alert in list_in(
+        api.ask("GET", path_of(check, "/alerts")), "alerts"
+    ):
         if with_texts(alert, "type", "state")["type"] == "check.test":
             newest = newest or alert
     return with_texts(newest)
@@ -164,7 +178,9 @@ def _snooze(api: Api, given: Namespace) -> int:
 
 
 def _named(api: Api, name: str) -> CheckJson:
-    named = [check for check in api.checks() if check["name"] == name.strip()]
+    named = [
+        check for check in api.checks() if check["name"] == name.strip()
+    ]
     if len(named) != 1:
         raise StartupError(
             f"there are {len(named)} checks named {name!r}; see: checks list"

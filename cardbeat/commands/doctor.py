@@ -51,7 +51,9 @@ def run(given: Namespace) -> int:
         except StartupError as error:  # serving raises it too
             findings.append((PROBLEM, examine.__name__[1:], str(error)))
     names = ("level", "name", "found")
-    rows = [dict(zip(names, finding, strict=True)) for finding in findings]
+    rows = [
+        dict(zip(names, finding, strict=True)) for finding in findings
+    ]
     tell(given, rows)
     return int(PROBLEM in [row["level"] for row in rows])
 
@@ -131,10 +133,14 @@ def _certificates(_config: Config) -> Iterator[Finding]:
 
 def _clock(config: Config) -> Iterator[Finding]:
     now = time.time()
-    latest = last_moment_stored(config.data) if config.database is None else 0
+    latest = (
+        last_moment_stored(config.data) if config.database is None else 0
+    )
     found = f"{utc_text(now)} UTC"
     if now < latest - 60:
-        found += f", before {utc_text(latest)}; set it, and keep it by NTP"
+        found += (
+            f", before {utc_text(latest)}; set it, and keep it by NTP"
+        )
         yield PROBLEM, "clock", found
     else:
         yield OK, "clock", found

@@ -34,9 +34,12 @@ from cardbeat.keys.tiers import tiers_from
 IMPORTED: Final = "imported"
 LEFT_OUT: Final = "not imported"
 """If one is, the exit status is 1."""
-MOST_BYTES: Final = 16 * 2**20  # of the file: 20,000 checks with usual texts
+MOST_BYTES: Final = (
+    16 * 2**20
+)  # of the file: 20,000 checks with usual texts
 _UUID: Final = re.compile(
-    "(?:.*/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?", re.IGNORECASE
+    "(?:.*/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?",
+    re.IGNORECASE,
 )
 _NOTE: Final = """\
 FILE is the answer of Healthchecks' GET /api/v3/checks/ with a full-access key.
@@ -47,7 +50,12 @@ def parser() -> Parser:
     about = "Import checks of Healthchecks; their ids stay."
     made = command("import", about, DATA, TIERS, note=_NOTE)
     add = made.add_argument
-    add("file", metavar="FILE", type=file_path, help="JSON with the checks")
+    add(
+        "file",
+        metavar="FILE",
+        type=file_path,
+        help="JSON with the checks",
+    )
     add(
         "--key",
         metavar="ID",
@@ -70,7 +78,9 @@ def run(given: Namespace) -> int:
         require_scope(key, CHECKS)
         url = plain("webhook_url", given.webhook_url)
         with database.read() as connection:
-            found = connection.execute("SELECT id, api_key_id FROM checks")
+            found = connection.execute(
+                "SELECT id, api_key_id FROM checks"
+            )
             owners = {row["id"]: row["api_key_id"] for row in found}
         for check in _read(given):
             done = IMPORTED
@@ -86,7 +96,9 @@ def run(given: Namespace) -> int:
             except ValueError as error:
                 done = LEFT_OUT
                 why = str(error)
-            rows.append({"done": done, "name": check.get("name"), "why": why})
+            rows.append(
+                {"done": done, "name": check.get("name"), "why": why}
+            )
         most = key.limits.max_checks
         total = list(owners.values()).count(key.id)
         if new and most is not None and total > most:
@@ -94,7 +106,9 @@ def run(given: Namespace) -> int:
                 f"the key would have {total} checks, and its tier {key.tier} allows {most};"
                 " nothing was imported; see: keys tier"
             )
-        _create(Checks(database, database.clock, wake=lambda: None), key, new)
+        _create(
+            Checks(database, database.clock, wake=lambda: None), key, new
+        )
     tell(given, rows)
     return int(LEFT_OUT in [row["done"] for row in rows])
 

@@ -37,7 +37,9 @@ def parser() -> Parser:
     made = Parser(prog="cardbeat keys", description=about, epilog=_NOTE)
     add = actions(made, DATA, TIERS)
     add("list", "show all keys, without their values", _list)
-    create = add("create", "issue a key, and show its value once", _create)
+    create = add(
+        "create", "issue a key, and show its value once", _create
+    )
     create.add_argument(
         "--email",
         metavar="ADDRESS",
@@ -49,7 +51,13 @@ def parser() -> Parser:
     what = "give a lost key a new value; its read-only key ends"
     add("replace", what, _replace, "id")
     add("revoke", "end a key; a server removes its checks", _revoke, "id")
-    add("tier", "give a key the limits of another tier", _move, "id", "tier")
+    add(
+        "tier",
+        "give a key the limits of another tier",
+        _move,
+        "id",
+        "tier",
+    )
     return made
 
 
@@ -72,7 +80,10 @@ def run(given: Namespace) -> int:
 
 @contextmanager
 def opened(
-    given: Namespace, tiers: Mapping[str, Tier], *, makes_one: bool = False
+    given: Namespace,
+    tiers: Mapping[str, Tier],
+    *,
+    makes_one: bool = False,
 ) -> Iterator[tuple[Database, Keys]]:
     """The database that the options name, and its keys.
 
@@ -157,4 +168,6 @@ def _move(_database: Database, keys: Keys, given: Namespace) -> None:
 def _changed(given: Namespace, shown: Mapping[str, object]) -> None:
     # Each server caches a key for as long. Its checks are removed by a server.
     time.sleep(CACHE_SECONDS)
-    tell(given, {"id": given.id, **shown, "counts": "now, on every server"})
+    tell(
+        given, {"id": given.id, **shown, "counts": "now, on every server"}
+    )

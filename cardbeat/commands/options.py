@@ -46,7 +46,10 @@ class Option(NamedTuple):
         return f"CARDBEAT_{self.name.upper()}"
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
-        how: dict[str, Any] = {"metavar": self.metavar, "type": self.parse}
+        how: dict[str, Any] = {
+            "metavar": self.metavar,
+            "type": self.parse,
+        }
         if not self.metavar:
             how = {"action": "store_const", "const": True}
         elif isinstance(self.default, list):
@@ -60,7 +63,9 @@ class Option(NamedTuple):
             # systemd sets it for StateDirectory=, which may name several folders.
             text = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
         # Kubernetes sets CARDBEAT_PORT=tcp://10.0.0.1:8080 for a Service named `cardbeat`.
-        if not text or (self.name == "port" and text.startswith("tcp://")):
+        if not text or (
+            self.name == "port" and text.startswith("tcp://")
+        ):
             return self.default
         try:
             return self.parse(text)
@@ -77,7 +82,9 @@ class Parser(argparse.ArgumentParser):
             max_help_position=30,
             width=80,
         )
-        super().__init__(formatter_class=form, allow_abbrev=False, **texts)
+        super().__init__(
+            formatter_class=form, allow_abbrev=False, **texts
+        )
         # Of Python 3.14, whose escapes would be shown as such.
         self.color = False
 
@@ -100,9 +107,7 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments"):
             # Other words are not repeated: one may be the rest of a URL with a space in it.
             flags = " ".join(re.findall(r"(?<!\S)--[\w-]+", message))
-            message = (
-                f"unrecognized arguments: {flags or 'are quotes missing?'}"
-            )
+            message = f"unrecognized arguments: {flags or 'are quotes missing?'}"
         raise StartupError(f"{message} (see --help)")
 
     def _print_message(self, message: str, file: object = None) -> None:
@@ -110,7 +115,9 @@ class Parser(argparse.ArgumentParser):
         say(message.splitlines())
 
 
-def command(name: str, about: str, *options: Option, note: str = "") -> Parser:
+def command(
+    name: str, about: str, *options: Option, note: str = ""
+) -> Parser:
     """The parser of a command, with some options of the table, and `--json`."""
     made = Parser(prog=f"cardbeat {name}", description=about, epilog=note)
     made.add_options(*options)
@@ -140,7 +147,9 @@ def actions(made: Parser, *options: Option) -> Callable[..., Parser]:
     return add
 
 
-def tell(given: argparse.Namespace, found: Any, shown: Any = None) -> None:
+def tell(
+    given: argparse.Namespace, found: Any, shown: Any = None
+) -> None:
     """Print what was found as JSON with `--json`, else as a person reads it, or what is `shown`.
 
     A list of objects is printed as a table, and one object as lines `name: value`.
@@ -203,9 +212,7 @@ def time_zone(name: str) -> tzinfo:
     except (KeyError, ValueError, OSError):
         must = "must be a time zone such as Europe/Berlin"
         if not available_timezones():
-            must = (
-                "needs time zones, and this host has none: pip install tzdata"
-            )
+            must = "needs time zones, and this host has none: pip install tzdata"
         raise ArgumentTypeError(must) from None
 
 
@@ -220,7 +227,9 @@ def file_path(text: str) -> Path:
 
 def networks(text: str) -> list[Network]:
     try:
-        return [ipaddress.ip_network(part.strip()) for part in text.split(",")]
+        return [
+            ipaddress.ip_network(part.strip()) for part in text.split(",")
+        ]
     except ValueError:
         must = "must be an address or a network such as 10.0.0.0/8"
         raise ArgumentTypeError(must) from None
@@ -330,7 +339,11 @@ SERVE_OPTIONS: Final = (
         "where clients reach the server [http://HOST:PORT]",
     ),
     Option(
-        "sweep_seconds", "N", _SECONDS, 60, "from one sweep to the next [60]"
+        "sweep_seconds",
+        "N",
+        _SECONDS,
+        60,
+        "from one sweep to the next [60]",
     ),
     Option(
         "registration",
@@ -347,7 +360,9 @@ SERVE_OPTIONS: Final = (
         "keys issued for each client network [30]",
     ),
     TIERS,
-    Option("store_mb", "N", _POSITIVE, 1024, "MiB of stored cards [1024]"),
+    Option(
+        "store_mb", "N", _POSITIVE, 1024, "MiB of stored cards [1024]"
+    ),
     Option(
         "allow_private_webhooks",
         "",

@@ -78,7 +78,9 @@ def run(given: Namespace) -> int:
     logging.Formatter.converter = time.gmtime
     main_log = BatchHandler(sys.stderr)
     form = "%(asctime)s %(levelname)s %(message)s"
-    logging.basicConfig(level=logging.INFO, format=form, handlers=[main_log])
+    logging.basicConfig(
+        level=logging.INFO, format=form, handlers=[main_log]
+    )
     has_ended = _service(config, main_log).run()
     if not has_ended:
         log.warning(
@@ -93,7 +95,8 @@ def run(given: Namespace) -> int:
 def config_of(given: Namespace) -> Config:
     """The configuration, of what was read with `SERVE_OPTIONS`. Raises `StartupError`."""
     values = {
-        option.name: getattr(given, option.name) for option in SERVE_OPTIONS
+        option.name: getattr(given, option.name)
+        for option in SERVE_OPTIONS
     }
     return Config(
         database=database_url(),
@@ -119,7 +122,9 @@ def _service(config: Config, main_log: BatchHandler) -> "Service":
         config,
         listener,
         Loop(),
-        observe=lambda answers: main_log.put(access_lines(answers, quiet)),
+        observe=lambda answers: main_log.put(
+            access_lines(answers, quiet)
+        ),
     )
     for sentence in mistakes(config):
         log.warning("%s", sentence)

@@ -311,7 +311,9 @@ class Database(ABC):
             )
             if is_of_all:
                 self._log_trouble("write", error)
-                self.pings_refused |= any(write.is_ping for write in group)
+                self.pings_refused |= any(
+                    write.is_ping for write in group
+                )
             elif len(group) > 1:
                 parts = by_work(group)
                 if len(parts) == 1:
@@ -335,7 +337,9 @@ class Database(ABC):
                 and not self._is_closing
             ):
                 self._changed.wait()
-            while len(group) < MOST_PINGS and (taken := self._pings.take()):
+            while len(group) < MOST_PINGS and (
+                taken := self._pings.take()
+            ):
                 group.append(taken[1])
             most = min(MOST_OTHERS, len(self._others))
             group.extend(self._others.popleft() for _ in range(most))
@@ -385,7 +389,9 @@ def by_work(group: list[Write[Any]]) -> list[list[Write[Any]]]:
     ]
 
 
-def make_together(connection: Transaction, writes: list[Write[Any]]) -> None:
+def make_together(
+    connection: Transaction, writes: list[Write[Any]]
+) -> None:
     """Make writes with the same work by one call, and set their values."""
     values = writes[0].work(connection, [write.item for write in writes])
     for write, value in zip(writes, values, strict=True):

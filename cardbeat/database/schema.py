@@ -29,7 +29,9 @@ def script(engine: str, version: int) -> str:
 def require_known(found: int, place: str) -> None:
     """Raise `StartupError` for a version that can't be used. `place` names the database in it."""
     if found > VERSION:
-        newer = f"{place} was written by a newer cardbeat (schema {found})"
+        newer = (
+            f"{place} was written by a newer cardbeat (schema {found})"
+        )
         raise StartupError(f"{newer}; run that version")
     if found < OLDEST:
         raise StartupError(

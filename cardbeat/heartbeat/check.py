@@ -138,7 +138,9 @@ class Check(NamedTuple):
             "updated_at": utc_text(self.updated_at),
             "version": self.version,
             "ping_url": f"{base_url}/ping/{self.id}",
-            "delivery": None if self.webhook_url is None else self.delivery,
+            "delivery": None
+            if self.webhook_url is None
+            else self.delivery,
             "failed_at": time_or_none(self.failed_at),
             "snoozed_until": time_or_none(self.snoozed_until),
             "repeat_seconds": self.repeat_seconds,
@@ -185,11 +187,15 @@ def note(transition: str, subjects: Sequence[str]) -> None:
     for subject in subjects[:LINES]:
         log.info(transition, subject)
     if len(subjects) > LINES:
-        log.info(transition, f"each of {len(subjects) - LINES} more checks")
+        log.info(
+            transition, f"each of {len(subjects) - LINES} more checks"
+        )
 
 
 def validated(
-    values: Mapping[str, Any], min_period_seconds: int, refused_url: RefusedUrl
+    values: Mapping[str, Any],
+    min_period_seconds: int,
+    refused_url: RefusedUrl,
 ) -> Settings:
     """The fields in `values`, validated: a POST's body, or a check's fields with a PATCH merged in.
 
@@ -199,7 +205,9 @@ def validated(
     graces = range(LONGEST_SECONDS + 1)
     rules: dict[str, Callable[[Any], Any]] = {
         "name": _name,
-        "period_seconds": partial(_whole_number, "period_seconds", periods),
+        "period_seconds": partial(
+            _whole_number, "period_seconds", periods
+        ),
         "grace_seconds": partial(_whole_number, "grace_seconds", graces),
         "webhook_url": partial(_webhook_url, refused_url),
         "repeat_seconds": partial(

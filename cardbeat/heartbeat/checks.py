@@ -87,7 +87,8 @@ class Checks:
             ).fetchone()
             if row is None:
                 raise Refusal(
-                    "key_unknown", "This API key was revoked a moment ago."
+                    "key_unknown",
+                    "This API key was revoked a moment ago.",
                 )
             return Check(*row)
 
@@ -109,7 +110,9 @@ class Checks:
         with self._database.read() as connection:
             sql = "SELECT id, api_key_id FROM checks WHERE id BETWEEN ? AND ?"
             among = connection.execute(sql, ends).fetchall()
-        own = [str(row["id"]) for row in among if row["api_key_id"] == key_id]
+        own = [
+            str(row["id"]) for row in among if row["api_key_id"] == key_id
+        ]
         return own[0] if len(own) == 1 else ""
 
     def page(
@@ -280,9 +283,7 @@ class Checks:
         self, transaction: Transaction, check: Check
     ) -> None:
         # Only test alerts have no outage.
-        sql = (
-            "SELECT count(*) FROM alerts WHERE check_id = ? AND outage IS NULL"
-        )
+        sql = "SELECT count(*) FROM alerts WHERE check_id = ? AND outage IS NULL"
         (waiting,) = transaction.execute(
             f"{sql} AND state = 'pending'", (check.id,)
         ).fetchone()
@@ -328,14 +329,20 @@ def _seq_of(transaction: Transaction, key_id: str, check_id: str) -> int:
     try:
         return _own(transaction, key_id, check_id).seq
     except NotFound:
-        sentence = "The parameter after must be the id of one of your checks."
-        raise Invalid("invalid_parameter", sentence, field="after") from None
+        sentence = (
+            "The parameter after must be the id of one of your checks."
+        )
+        raise Invalid(
+            "invalid_parameter", sentence, field="after"
+        ) from None
 
 
 def count_by_key(database: Database) -> dict[str, int]:
     """The number of checks by key id; keys without checks are left out."""
     with database.read() as connection:
-        sql = "SELECT api_key_id, count(*) FROM checks GROUP BY api_key_id"
+        sql = (
+            "SELECT api_key_id, count(*) FROM checks GROUP BY api_key_id"
+        )
         return dict(connection.execute(sql).fetchall())
 
 

@@ -82,10 +82,14 @@ def _begin(transaction: Transaction, checks: Sequence[Check]) -> None:
         # They are numbered without gaps, so this is nearly always nothing.
         if check.outage > KEPT_OUTAGES:
             sql = "DELETE FROM outages WHERE check_id = ? AND outage <= ?"
-            transaction.execute(sql, (check.id, check.outage - KEPT_OUTAGES))
+            transaction.execute(
+                sql, (check.id, check.outage - KEPT_OUTAGES)
+            )
 
 
-def _end(transaction: Transaction, checks: Sequence[Check], now: int) -> None:
+def _end(
+    transaction: Transaction, checks: Sequence[Check], now: int
+) -> None:
     values: list[object] = []
     for check in checks:
         values += [check.id, check.outage]
@@ -100,9 +104,7 @@ def _end(transaction: Transaction, checks: Sequence[Check], now: int) -> None:
 
 def remove_old(transaction: Transaction, now: int, most: int) -> int:
     """Delete at most so many that ended more than `KEPT_DAYS` ago; how many were deleted."""
-    old = (
-        "SELECT seq FROM outages WHERE ended_at < ? ORDER BY ended_at LIMIT ?"
-    )
+    old = "SELECT seq FROM outages WHERE ended_at < ? ORDER BY ended_at LIMIT ?"
     sql = f"DELETE FROM outages WHERE seq IN ({old})"
     return int(
         transaction.execute(
@@ -145,7 +147,9 @@ class Outages:
         now = int(self._clock())
         with self._database.read() as connection:
             before = (
-                NO_SEQ if after is None else _seq_of(connection, key, after)
+                NO_SEQ
+                if after is None
+                else _seq_of(connection, key, after)
             )
             since = _kept_since(
                 connection, now, key.created_at, "api_key_id", key.id
@@ -189,7 +193,11 @@ def _newest(
 
 
 def _kept_since(
-    connection: Transaction, now: int, created_at: int, column: str, value: str
+    connection: Transaction,
+    now: int,
+    created_at: int,
+    column: str,
+    value: str,
 ) -> str:
     """Since when all outages of some checks are there.
 
@@ -208,7 +216,10 @@ def _kept_since(
     upgraded_at = numbers(connection).get(KEPT_SINCE, 0)
     return utc_text(
         max(
-            created_at, upgraded_at, row[0] or 0, now - KEPT_DAYS * DAY_SECONDS
+            created_at,
+            upgraded_at,
+            row[0] or 0,
+            now - KEPT_DAYS * DAY_SECONDS,
         )
     )
 
@@ -219,7 +230,9 @@ def _seq_of(connection: Transaction, key: Key, after: str) -> int:
         sql = "SELECT seq FROM outages WHERE seq = ? AND key_id = ?"
         row = connection.execute(sql, (int(after), key.id)).fetchone()
     if row is None:
-        sentence = "The parameter after must be the next of an earlier page."
+        sentence = (
+            "The parameter after must be the next of an earlier page."
+        )
         raise Invalid("invalid_parameter", sentence, field="after")
     return int(row["seq"])
 

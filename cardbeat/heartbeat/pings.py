@@ -44,11 +44,15 @@ class Pings:
         self._wake = wake
         database.ping_listeners.append(self._tell_turned)
 
-    def ping(self, check_id: str, client: str = "") -> Future[Told | None]:
+    def ping(
+        self, check_id: str, client: str = ""
+    ) -> Future[Told | None]:
         """Record a ping. It ends an outage, and stores an alert of that."""
         return self._database.write_ping(self._ping, check_id, client)
 
-    def fail(self, check_id: str, client: str = "") -> Future[Told | None]:
+    def fail(
+        self, check_id: str, client: str = ""
+    ) -> Future[Told | None]:
         """Record that a job failed. It turns a check overdue at once, unless that is snoozed."""
         return self._database.write_ping(self._fail, check_id, client)
 
@@ -105,7 +109,9 @@ class Pings:
             )
         return _outcomes(check_ids, found, failed)
 
-    def _lock(self, transaction: Transaction, check_ids: list[str]) -> None:
+    def _lock(
+        self, transaction: Transaction, check_ids: list[str]
+    ) -> None:
         """Lock the checks before the first of them is changed.
 
         All transactions lock rows of `checks` by `seq`: so two nodes never wait for each other.
@@ -121,7 +127,8 @@ class Pings:
         if turned:
             self._wake()
             note(
-                RECOVERED, [told.subject for told in turned if told.recovered]
+                RECOVERED,
+                [told.subject for told in turned if told.recovered],
             )
             note(
                 OVERDUE,

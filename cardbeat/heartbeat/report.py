@@ -36,7 +36,9 @@ class Report:
             ).start()
         except RuntimeError as error:
             self._under_way.release()
-            log.warning("the report to the other monitor failed: %s", error)
+            log.warning(
+                "the report to the other monitor failed: %s", error
+            )
 
     def _report(self) -> None:
         from urllib.request import Request, urlopen  # noqa: PLC0415 - few servers report
@@ -46,6 +48,8 @@ class Report:
             asked = Request(self._url, headers=headers)  # noqa: S310 - the operator's URL
             urlopen(asked, timeout=DEADLINE_SECONDS).close()  # noqa: S310
         except Exception as error:
-            log.warning("the report to the other monitor failed: %s", error)
+            log.warning(
+                "the report to the other monitor failed: %s", error
+            )
         finally:
             self._under_way.release()

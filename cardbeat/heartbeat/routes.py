@@ -22,7 +22,12 @@ from cardbeat.heartbeat.outages import Outages
 from cardbeat.heartbeat.pings import Pings, Told
 from cardbeat.keys.key import CHECKS, READ, Key
 from cardbeat.keys.store import Bearer, Keys, key_of
-from cardbeat.web.message import Request, Response, first_value, known_among
+from cardbeat.web.message import (
+    Request,
+    Response,
+    first_value,
+    known_among,
+)
 from cardbeat.web.router import Answer, Awaited, Route
 
 PAGE_CHECKS = 100
@@ -72,7 +77,9 @@ class CheckRoutes:
         self._base_url = base_url
         self._base_path = urlsplit(base_url).path
         self._refused_url = partial(
-            refused_url, allow_private=allow_private_webhooks, is_own=is_own
+            refused_url,
+            allow_private=allow_private_webhooks,
+            is_own=is_own,
         )
 
     def routes(self) -> list[Route]:
@@ -83,20 +90,34 @@ class CheckRoutes:
             Route("POST", "/checks", self.create, guard=bearer),
             Route("GET", "/checks", self.page, guard=reader),
             Route(
-                "GET", "/checks/outages", self.page_of_outages, guard=reader
+                "GET",
+                "/checks/outages",
+                self.page_of_outages,
+                guard=reader,
             ),
             Route("GET", "/checks/{id}", self.read, guard=reader),
             Route("PATCH", "/checks/{id}", self.update, guard=bearer),
             Route("DELETE", "/checks/{id}", self.delete, guard=bearer),
-            Route("PUT", "/checks/{id}/snooze", self.snooze, guard=bearer),
             Route(
-                "DELETE", "/checks/{id}/snooze", self.end_snooze, guard=bearer
+                "PUT", "/checks/{id}/snooze", self.snooze, guard=bearer
             ),
             Route(
-                "GET", "/checks/{id}/alerts", self.list_alerts, guard=reader
+                "DELETE",
+                "/checks/{id}/snooze",
+                self.end_snooze,
+                guard=bearer,
             ),
             Route(
-                "GET", "/checks/{id}/outages", self.list_outages, guard=reader
+                "GET",
+                "/checks/{id}/alerts",
+                self.list_alerts,
+                guard=reader,
+            ),
+            Route(
+                "GET",
+                "/checks/{id}/outages",
+                self.list_outages,
+                guard=reader,
             ),
             Route(
                 "POST",
@@ -104,12 +125,16 @@ class CheckRoutes:
                 self.test_alert,
                 guard=bearer,
             ),
-            *self._ping_routes("/ping/{id}/{signal}", signal=SIGNAL_PATTERN),
+            *self._ping_routes(
+                "/ping/{id}/{signal}", signal=SIGNAL_PATTERN
+            ),
         ]
 
     def _ping_routes(self, pattern: str, **segments: str) -> list[Route]:
         return [
-            Route(method, pattern, self.ping, True, True, segments=segments)
+            Route(
+                method, pattern, self.ping, True, True, segments=segments
+            )
             for method in ("GET", "POST")
         ]
 
@@ -133,7 +158,9 @@ class CheckRoutes:
             following = checks[-1].short_id
         listed = [self._shown(check, key) for check in checks]
         link = self._link("/checks", parameters, following)
-        return Response.json(200, {"checks": listed, "next": following}, link)
+        return Response.json(
+            200, {"checks": listed, "next": following}, link
+        )
 
     def read(self, request: Request) -> Response:
         return self._answer(request, 200, self._own(request))
@@ -155,7 +182,9 @@ class CheckRoutes:
         settings = self._validated(merged, key)
         if "if-match" in request.headers:
             _matched(request, check)
-        return self._answer(request, 200, self._checks.update(check, settings))
+        return self._answer(
+            request, 200, self._checks.update(check, settings)
+        )
 
     def delete(self, request: Request) -> Response:
         key = key_of(request)
@@ -166,7 +195,9 @@ class CheckRoutes:
         return Response(204)
 
     def snooze(self, request: Request) -> Response:
-        return self._snooze(request, validated_snooze(request.json_object()))
+        return self._snooze(
+            request, validated_snooze(request.json_object())
+        )
 
     def end_snooze(self, request: Request) -> Response:
         request.expect_no_body()
@@ -191,7 +222,9 @@ class CheckRoutes:
 
     def list_alerts(self, request: Request) -> Response:
         check = self._own(request)
-        return Response.json(200, {"alerts": self._alerts.newest(check.id)})
+        return Response.json(
+            200, {"alerts": self._alerts.newest(check.id)}
+        )
 
     def list_outages(self, request: Request) -> Response:
         check = self._own(request)
@@ -199,14 +232,18 @@ class CheckRoutes:
 
     def page_of_outages(self, request: Request) -> Response:
         key = key_of(request)
-        parameters = known_among(("days", "limit", "after"), request.query)
+        parameters = known_among(
+            ("days", "limit", "after"), request.query
+        )
         days = _number(parameters, "days", MOST_DAYS, DAYS)
         limit = _number(parameters, "limit", LARGEST_PAGE, PAGE_CHECKS)
         after = parameters.get("after")
         answer = self._outages.page(key, days, limit, after)
         if key.scope == READ:
             for outage in answer["outages"]:
-                outage["check_id"] = outage["check_id"][:SHORT_ID_CHARACTERS]
+                outage["check_id"] = outage["check_id"][
+                    :SHORT_ID_CHARACTERS
+                ]
         link = self._link("/checks/outages", parameters, answer["next"])
         return Response.json(200, answer, link)
 
@@ -294,7 +331,11 @@ def _says_failure(query: str) -> bool:
 def _pinged_id(request: Request) -> str:
     """The id of the check, which may be written as a UUID with its dashes."""
     check_id = request.params["id"].removesuffix("/")
-    return check_id.replace("-", "") if _UUID.fullmatch(check_id) else check_id
+    return (
+        check_id.replace("-", "")
+        if _UUID.fullmatch(check_id)
+        else check_id
+    )
 
 
 def _ping_answer(told: Told | None) -> Response:
@@ -318,6 +359,8 @@ def _number(
     if text is None:
         return default
     if not _DIGITS.fullmatch(text) or not 1 <= int(text) <= most:
-        sentence = f"The parameter {name} must be an integer from 1 to {most}."
+        sentence = (
+            f"The parameter {name} must be an integer from 1 to {most}."
+        )
         raise Invalid("invalid_parameter", sentence, field=name)
     return int(text)

@@ -49,7 +49,9 @@ AFTER = "credit_after"
 """Names in the table `monitor`. The last three stand there while clocks are being moved: by how
 many seconds, when that was noticed, and the `seq` of the last check that is done."""
 
-_DUE_AT = "CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END"
+_DUE_AT = (
+    "CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END"
+)
 """The expression of the index `checks_due`."""
 _DUE = (
     f"SELECT seq FROM checks WHERE {_DUE_AT} < ?"
@@ -102,7 +104,10 @@ class Sweep(BackgroundThread):
         moved_at_once: int = MOVED_AT_ONCE,
     ) -> None:
         super().__init__(
-            "sweep", self.sweep_or_look, sweep_seconds, monotonic=monotonic
+            "sweep",
+            self.sweep_or_look,
+            sweep_seconds,
+            monotonic=monotonic,
         )
         self._database = database
         self._clock = clock
@@ -112,7 +117,9 @@ class Sweep(BackgroundThread):
         self._fence = fence
         self._marked_at_once = marked_at_once
         self._moved_at_once = moved_at_once
-        self._outage_seconds = max(2 * sweep_seconds, SHORTEST_OUTAGE_SECONDS)
+        self._outage_seconds = max(
+            2 * sweep_seconds, SHORTEST_OUTAGE_SECONDS
+        )
         if fence is not None:
             self._outage_seconds += TAKEOVER_SECONDS
         # Used by the sweep's thread alone.
@@ -215,7 +222,9 @@ class Sweep(BackgroundThread):
         )
         return [], None
 
-    def _move(self, transaction: Transaction, noted: dict[str, int]) -> None:
+    def _move(
+        self, transaction: Transaction, noted: dict[str, int]
+    ) -> None:
         """Move the clocks of the next checks, after an outage or after the clock was set.
 
         The gap since the last sweep is all that counts. Example: away from noon to 3 p.m.; a check
@@ -230,7 +239,9 @@ class Sweep(BackgroundThread):
         A process that is killed in between leaves the rest to the next one, and a further gap is
         found then.
         """
-        batch = "SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?"
+        batch = (
+            "SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?"
+        )
         sql = f"SELECT max(seq) FROM ({batch}) AS batch"
         found = transaction.execute(
             sql, (noted[AFTER], self._moved_at_once)

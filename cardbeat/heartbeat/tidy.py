@@ -51,7 +51,9 @@ class Tidy(BackgroundThread):
         monotonic: Clock = time.monotonic,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        super().__init__("tidy", self.tidy, poll_seconds, monotonic=monotonic)
+        super().__init__(
+            "tidy", self.tidy, poll_seconds, monotonic=monotonic
+        )
         self._database = database
         self._clock = clock
         self._daily_at = monotonic() + DAY_SECONDS

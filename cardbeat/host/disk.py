@@ -32,7 +32,9 @@ class Reserve:
     def __init__(
         self,
         folder: Path,
-        disk_usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage,
+        disk_usage: Callable[
+            [Path], tuple[int, int, int]
+        ] = shutil.disk_usage,
         monotonic: Clock = time.monotonic,
     ) -> None:
         self._folder = folder
@@ -69,7 +71,8 @@ class Reserve:
             if self._spare < 0 and not was_low:
                 reserve = self.bytes // 1024
                 log.warning(
-                    "less than the reserve of %d KiB of disk is free", reserve
+                    "less than the reserve of %d KiB of disk is free",
+                    reserve,
                 )
             elif self._spare >= 0 and was_low:
                 log.info("the disk has its reserve again")

@@ -33,8 +33,12 @@ def table(rows: Sequence[Mapping[str, object]]) -> list[str]:
         [printable("-" if it is None else str(it)) for it in row.values()]
         for row in rows
     ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+    widths = [
+        max(map(len, column)) for column in zip(*lines, strict=True)
+    ]
+    return [
+        "  ".join(map(str.ljust, line, widths)).rstrip() for line in lines
+    ]
 
 
 def say(lines: Iterable[str] | bytes) -> None:
@@ -51,7 +55,9 @@ def say(lines: Iterable[str] | bytes) -> None:
         if isinstance(lines, bytes):
             sys.stdout.buffer.write(lines)
         else:
-            sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+            sys.stdout.write(
+                "".join(f"{printable(line)}\n" for line in lines)
+            )
         sys.stdout.flush()
     except OSError as error:
         if not reader_is_gone(error):

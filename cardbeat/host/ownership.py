@@ -55,9 +55,7 @@ def prepare_folder(folder: Path, names: Iterable[str] = ()) -> None:
             f"{told}; give it to this user, or name another with --data"
         )
     else:
-        keeps = (
-            "and its file system keeps that mode; mount it for this user alone"
-        )
+        keeps = "and its file system keeps that mode; mount it for this user alone"
         log.warning("%s, %s", told, keeps)
 
 
@@ -66,7 +64,9 @@ def check_writable(folder: Path, names: Iterable[str] = ()) -> None:
     place = folder
     while not os.path.lexists(place):
         place = place.parent
-    if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):
+    if not os.path.isdir(place) or not os.access(
+        place, os.W_OK | os.X_OK
+    ):
         raise StartupError(
             f"can't write in the data folder {folder}:"
             f" {place.absolute()} must be a folder that is writable for this user"

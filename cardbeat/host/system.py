@@ -209,7 +209,9 @@ def clients_and_senders() -> tuple[int, int]:
     return clients, senders
 
 
-def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> None:
+def on_stop_signals(
+    handler: Callable[[int, FrameType | None], None],
+) -> None:
     """Install a handler for all stop signals. In the main thread only.
 
     SIGHUP stays ignored if it is, as under nohup. SIGINT does not: a shell lets what it starts in

@@ -42,7 +42,8 @@ class RateLimit:
             free_at = {}
             for name, per_minute in limits.items():
                 free_at[name] = (
-                    max(now, self._free_at.get(name, now)) + 60 / per_minute
+                    max(now, self._free_at.get(name, now))
+                    + 60 / per_minute
                 )
             wait_seconds = max(free_at.values(), default=now) - now - 60
             if wait_seconds > _ROUNDING_SECONDS:
@@ -59,5 +60,8 @@ class RateLimit:
         with self._lock:
             taken_seconds = self._free_at.get(name, 0) - self._monotonic()
         return max(
-            0, math.ceil((taken_seconds - _ROUNDING_SECONDS) * per_minute / 60)
+            0,
+            math.ceil(
+                (taken_seconds - _ROUNDING_SECONDS) * per_minute / 60
+            ),
         )

@@ -15,7 +15,9 @@ from cardbeat.web.message import Request, Response, network_of
 from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254
-_ADDRESS = re.compile(f"[^@{SPACE}{CONTROL}]+@[^@{SPACE}{CONTROL}]+").fullmatch
+_ADDRESS = re.compile(
+    f"[^@{SPACE}{CONTROL}]+@[^@{SPACE}{CONTROL}]+"
+).fullmatch
 SITES_ALLOWED = ("same-origin", "none")
 """Values of Sec-Fetch-Site. Browsers send it and pages can't change it; other clients lack it."""
 WIDER_PREFIX = 48
@@ -52,15 +54,22 @@ class KeyRoutes:
 
     def register(self, request: Request) -> Response:
         """Issue a key. A request that is refused counts for no limit."""
-        if request.headers.get("sec-fetch-site", "none") not in SITES_ALLOWED:
+        if (
+            request.headers.get("sec-fetch-site", "none")
+            not in SITES_ALLOWED
+        ):
             raise Refusal("cross_site")
         if not self._config.registration_open:
             raise Refusal("registration_closed")
         email = None
         if request.body:
-            email = valid_email(request.json_object(["email"]).get("email"))
+            email = valid_email(
+                request.json_object(["email"]).get("email")
+            )
         most = self._config.register_per_minute
-        limits = {network_of(request.client, WIDER_PREFIX): WIDER_TIMES * most}
+        limits = {
+            network_of(request.client, WIDER_PREFIX): WIDER_TIMES * most
+        }
         # An IPv4 address is its own wider network: then this limit stays.
         limits[request.network] = most
         wait_seconds = self._issued.take(limits)
@@ -74,13 +83,19 @@ class KeyRoutes:
         checks, tests = self._usage(key.id)
         renders = 0
         if limits.renders_per_minute is not None:
-            renders = self._renders.used(key.id, limits.renders_per_minute)
+            renders = self._renders.used(
+                key.id, limits.renders_per_minute
+            )
         shown: dict[str, Any] = {"prefix": key.prefix, **key.as_json()}
         if key.scope == CHECKS:
             shown["read_only_prefix"] = key.read_prefix
         others = {"test_alerts_per_hour": TESTS_AN_HOUR}
         shown["limits"] = {**limits._asdict(), **others}
-        usage = {"checks": checks, "renders": renders, "test_alerts": tests}
+        usage = {
+            "checks": checks,
+            "renders": renders,
+            "test_alerts": tests,
+        }
         shown["usage"] = usage
         return Response.json(200, shown)
 

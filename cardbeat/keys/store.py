@@ -79,13 +79,17 @@ class Keys:
             return key
         return None
 
-    def authenticate(self, digest: bytes, scopes: Collection[str] = ()) -> Key:
+    def authenticate(
+        self, digest: bytes, scopes: Collection[str] = ()
+    ) -> Key:
         """The key with this hash. Raises `Refusal` 401 if there is none, 403 for another scope."""
         key = self.cached(digest) or self._look_up(digest)
         require_scope(key, scopes)
         return key
 
-    def issue(self, email: str | None = None, tier: str = "free") -> IssuedKey:
+    def issue(
+        self, email: str | None = None, tier: str = "free"
+    ) -> IssuedKey:
         """A new key: a checks key if an e-mail address is given, else a cards key."""
         value, digest, prefix = _new_value()
         secret = None if email is None else new_webhook_secret()
@@ -110,7 +114,9 @@ class Keys:
     def rotate(self, key: Key) -> IssuedKey:
         """Replace the value of a key. The old value stops working, and its read-only key ends."""
         value, digest, prefix = _new_value()
-        change = "hash = ?, prefix = ?, read_hash = NULL, read_prefix = NULL"
+        change = (
+            "hash = ?, prefix = ?, read_hash = NULL, read_prefix = NULL"
+        )
         row = self._change_of(key, change, digest, prefix)
         return IssuedKey(self._key(row), value)
 
@@ -137,7 +143,9 @@ class Keys:
 
     def revoke(self, key_id: str) -> bool:
         """End a key, and delete its e-mail address and secrets. False if there is no such key."""
-        return self._change(key_id, REVOKED, int(self._clock())) is not None
+        return (
+            self._change(key_id, REVOKED, int(self._clock())) is not None
+        )
 
     def set_tier(self, key_id: str, tier: str) -> bool:
         """Move a key to a tier. False if there is no key with this id."""
@@ -169,9 +177,7 @@ class Keys:
         if key.used_at is None:
             # Noted once, so that it is not removed as an unused one. If that fails, the use is
             # served all the same, and noted at the next look-up.
-            sql = (
-                "UPDATE keys SET used_at = ? WHERE id = ? AND used_at IS NULL"
-            )
+            sql = "UPDATE keys SET used_at = ? WHERE id = ? AND used_at IS NULL"
             values = int(self._clock()), key.id
             with suppress(Unavailable):
                 self._database.write(
@@ -193,7 +199,11 @@ class Keys:
         return row
 
     def _change(
-        self, key_id: str, change: str, *values: Any, prefix: str | None = None
+        self,
+        key_id: str,
+        change: str,
+        *values: Any,
+        prefix: str | None = None,
     ) -> Row | None:
         """Change one key, if it has this prefix. The row as written, None if there is none."""
         sql = (
@@ -218,7 +228,9 @@ class Keys:
                     del self._cache[digest]
 
     def _key(self, row: Row) -> Key:
-        columns = {name: row[name] for name in Key._fields if name != "limits"}
+        columns = {
+            name: row[name] for name in Key._fields if name != "limits"
+        }
         # The operator may no longer define its tier.
         limits = self.tiers.get(row["tier"], self.tiers["free"])
         return Key(limits=limits, **columns)
@@ -248,9 +260,13 @@ def key_of(request: Request) -> Key:
 
 def _hash_in(request: Request) -> bytes:
     """The hash of the key's value. Raises `Refusal` 401 if the request has none."""
-    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    scheme, _, value = request.headers.get("authorization", "").partition(
+        " "
+    )
     if scheme.lower() != "bearer" or not value.strip():
-        sentence = "Send the API key in a header: Authorization: Bearer sk_..."
+        sentence = (
+            "Send the API key in a header: Authorization: Bearer sk_..."
+        )
         raise Refusal("key_missing", sentence)
     return hash_of(value.strip())
 

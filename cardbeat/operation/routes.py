@@ -107,18 +107,27 @@ class Samples:
             ]
 
     def add(
-        self, family: str, value: float, suffix: str = "", **labels: object
+        self,
+        family: str,
+        value: float,
+        suffix: str = "",
+        **labels: object,
     ) -> None:
         """`add("a_total", 3, route="/")` adds the line `a_total{route="/"} 3`."""
         pairs = ",".join(
-            [f"{name}={_quoted(str(text))}" for name, text in labels.items()]
+            [
+                f"{name}={_quoted(str(text))}"
+                for name, text in labels.items()
+            ]
         )
         braces = f"{{{pairs}}}" if pairs else ""
         self._lines[family].append(f"{family}{suffix}{braces} {value}\n")
 
     def response(self) -> Response:
         text = "".join("".join(lines) for lines in self._lines.values())
-        headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        headers = {
+            "Content-Type": "text/plain; version=0.0.4; charset=utf-8"
+        }
         return Response(200, text.encode(), headers)
 
 
@@ -145,8 +154,8 @@ class Metrics:
         self._sweep = sweep
         self._shed = shed
         self._started_at = time.time()
-        self._requests: defaultdict[tuple[str, str, int], int] = defaultdict(
-            int
+        self._requests: defaultdict[tuple[str, str, int], int] = (
+            defaultdict(int)
         )
         """Answers by route, method and status."""
         self._seconds: defaultdict[str, float] = defaultdict(float)
@@ -171,7 +180,8 @@ class Metrics:
             if "X-Cache" in response.headers:
                 self._by_cache[response.headers["X-Cache"]] += 1
             is_ping = (
-                route == "/ping/{id}" or request.params.get("signal") == "0"
+                route == "/ping/{id}"
+                or request.params.get("signal") == "0"
             )
             if is_ping and response.status == 200:
                 self._pings[b'"recovered":true' in response.body] += 1
@@ -183,7 +193,9 @@ class Metrics:
             ("_sum", self._cards.drawing_seconds),
             ("_count", self._cards.drawn),
         ):
-            samples.add("cardbeat_card_render_duration_seconds", value, suffix)
+            samples.add(
+                "cardbeat_card_render_duration_seconds", value, suffix
+            )
         samples.add("cardbeat_connections_shed_total", self._shed())
         samples.add("cardbeat_store_bytes", self._store.bytes_stored)
         for outcome, count in self._delivery.totals().items():
@@ -196,7 +208,9 @@ class Metrics:
                 samples.add("cardbeat_checks", count, status=state)
             due_seconds = self._delivery.oldest_due_seconds()
             samples.add("cardbeat_alert_oldest_due_seconds", due_seconds)
-        samples.add("cardbeat_sweep_age_seconds", self._sweep.age_seconds())
+        samples.add(
+            "cardbeat_sweep_age_seconds", self._sweep.age_seconds()
+        )
         samples.add(
             "cardbeat_sweep_duration_seconds",
             self._sweep.last_duration_seconds or 0,
@@ -225,15 +239,25 @@ class Metrics:
         for route, counts in sorted(self._durations.copy().items()):
             # The sample of a bound counts all answers that kept it.
             totals = list(accumulate(counts))
-            for bound, total in zip((*BOUNDS, "+Inf"), totals, strict=True):
-                samples.add(DURATIONS, total, "_bucket", route=route, le=bound)
-            samples.add(DURATIONS, self._seconds[route], "_sum", route=route)
+            for bound, total in zip(
+                (*BOUNDS, "+Inf"), totals, strict=True
+            ):
+                samples.add(
+                    DURATIONS, total, "_bucket", route=route, le=bound
+                )
+            samples.add(
+                DURATIONS, self._seconds[route], "_sum", route=route
+            )
             samples.add(DURATIONS, totals[-1], "_count", route=route)
         for cache, count in self._by_cache.items():
-            samples.add("cardbeat_cards_total", count, cache=cache.lower())
+            samples.add(
+                "cardbeat_cards_total", count, cache=cache.lower()
+            )
         for recovered, count in self._pings.items():
             samples.add(
-                "cardbeat_pings_total", count, recovered=str(recovered).lower()
+                "cardbeat_pings_total",
+                count,
+                recovered=str(recovered).lower(),
             )
 
 
@@ -248,7 +272,9 @@ class CheckMetricsRoutes:
         self._most_checks = most_checks
 
     def routes(self) -> list[Route]:
-        return [Route("GET", "/checks/metrics", self.read, guard=self._bearer)]
+        return [
+            Route("GET", "/checks/metrics", self.read, guard=self._bearer)
+        ]
 
     def read(self, request: Request) -> Response:
         key_id = key_of(request).id
@@ -261,7 +287,9 @@ class CheckMetricsRoutes:
             labels = {"name": check.name, "id": check.short_id}
             for family, value in _values(check).items():
                 if value is not None:
-                    samples.add(f"cardbeat_check_{family}", value, **labels)
+                    samples.add(
+                        f"cardbeat_check_{family}", value, **labels
+                    )
         return samples.response()
 
 

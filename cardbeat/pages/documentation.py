@@ -54,18 +54,14 @@ def page_of(name: str, base_url: str) -> bytes:
     sections = ""
     for level, slug, title in headings:
         if level < 4:
-            sections += (
-                f'<li class="level{level}"><a href="#{slug}">{title}</a></li>'
-            )
+            sections += f'<li class="level{level}"><a href="#{slug}">{title}</a></li>'
     pages = ""
     for group, title, page in listed:
         if group:
             pages += f'<li class="group">{group}</li>'
         else:
             mark = ' aria-current="page"' if page == name else ""
-            pages += (
-                f'<li><a href="{to_root}docs/{page}"{mark}>{title}</a></li>'
-            )
+            pages += f'<li><a href="{to_root}docs/{page}"{mark}>{title}</a></li>'
     filled = read_text("pages/docs/docs.html").format(
         root=to_root,
         home=to_root or "./",
@@ -78,7 +74,9 @@ def page_of(name: str, base_url: str) -> bytes:
     return filled.encode()
 
 
-def rendered(markdown: str, to_root: str) -> tuple[str, str, list[Section]]:
+def rendered(
+    markdown: str, to_root: str
+) -> tuple[str, str, list[Section]]:
     """The title, the HTML and the other headings of a page with this Markdown.
 
     `to_root` is the relative URL from it to `/`, such as `../`.
@@ -113,9 +111,7 @@ class _Renderer(HTMLRenderer):
         self.sections.append((level, slug, text))
         if level == 1:
             return ""
-        return (
-            f'<h{level} id="{slug}"><a href="#{slug}">{text}</a></h{level}>\n'
-        )
+        return f'<h{level} id="{slug}"><a href="#{slug}">{text}</a></h{level}>\n'
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         return super().link(text, self._served(url), title)

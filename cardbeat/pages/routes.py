@@ -50,9 +50,7 @@ PAGE_HEADERS = {
     "Cache-Control": "no-cache",
 }
 
-_ACCENT = (
-    '<p class="hint">This server draws in <code id="accent">{}</code>.</p>'
-)
+_ACCENT = '<p class="hint">This server draws in <code id="accent">{}</code>.</p>'
 _REGISTER = '<form id="register"'
 
 
@@ -63,7 +61,10 @@ class PageRoutes:
     """
 
     def __init__(
-        self, base_url: str, accent: str | None = None, is_open: bool = True
+        self,
+        base_url: str,
+        accent: str | None = None,
+        is_open: bool = True,
     ) -> None:
         self._changes: list[tuple[str, str]] = []
         if accent:
@@ -82,14 +83,18 @@ class PageRoutes:
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", "/", partial(self.page, "builder"), in_loop=True),
+            Route(
+                "GET", "/", partial(self.page, "builder"), in_loop=True
+            ),
             Route(
                 "GET",
                 "/dashboard",
                 partial(self.page, "dashboard"),
                 in_loop=True,
             ),
-            Route("GET", "/pages/{folder}/{name}", self.file, in_loop=True),
+            Route(
+                "GET", "/pages/{folder}/{name}", self.file, in_loop=True
+            ),
             Route(
                 "GET",
                 "/openapi.json",
@@ -110,7 +115,11 @@ class PageRoutes:
         folder = request.params["folder"]
         name = request.params["name"]
         is_part = folder == "files" or name.rpartition(".")[2] in PARTS
-        if folder not in FOLDERS or not is_part or not _NAME.fullmatch(name):
+        if (
+            folder not in FOLDERS
+            or not is_part
+            or not _NAME.fullmatch(name)
+        ):
             raise NotFound
         return _unless_known(request, _file(f"{FOLDERS[folder]}/{name}"))
 
@@ -149,5 +158,7 @@ def _file(path: str, *changes: tuple[str, str]) -> Response:
 def _page(body: bytes, media_type: str) -> Response:
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     return Response(
-        200, body, {**PAGE_HEADERS, "Content-Type": media_type, "ETag": etag}
+        200,
+        body,
+        {**PAGE_HEADERS, "Content-Type": media_type, "ETag": etag},
     )

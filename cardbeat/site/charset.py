@@ -38,7 +38,9 @@ _NAMES |= {"koi8-ru": "koi8-u", "ms932": "shift_jis"}
 _CONTENT = re.compile(
     r"""charset\s*=\s*(["']?)([^"'\s;]+)\1""", re.ASCII | re.IGNORECASE
 )
-_XML = re.compile(r"""<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)""", re.ASCII)
+_XML = re.compile(
+    r"""<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]*)""", re.ASCII
+)
 
 
 def codec_of(raw: bytes) -> str:

@@ -11,7 +11,9 @@ from cardbeat.site.tags import tags_of
 NETWORKS_READ = 32 * 1024
 """Bytes of a page that Slack reads. No other network is known to read less."""
 _EARLY = 8 * 1024  # characters
-_IN_HEAD = "! html head base title meta link script style noframes".split()
+_IN_HEAD = (
+    "! html head base title meta link script style noframes".split()
+)
 """Not `template` and `noscript`, which end the head for the parsers of some networks."""
 _IS_WHOLE = re.compile("https?://", re.IGNORECASE).match
 _XHTML = re.compile(
@@ -60,7 +62,9 @@ def with_tags(
     tags = ("\r\n" if "\r\n" in text else "\n").join(lines)
     if _XHTML.search(text, 0, place):
         tags = tags.replace(">", " />")
-    tagged = raw[:at] + tags.encode(page.codec, "xmlcharrefreplace") + raw[at:]
+    tagged = (
+        raw[:at] + tags.encode(page.codec, "xmlcharrefreplace") + raw[at:]
+    )
     says = read_page(tagged)
     return (tagged, says) if says.image == url else None
 
@@ -73,7 +77,9 @@ def _place_in(text: str) -> int:
     """
     at = start = int(text.startswith("\ufeff"))
     for tag in tags_of(text):
-        if tag.name not in _IN_HEAD or text[at : tag.start].strip(" \t\n\r\f"):
+        if tag.name not in _IN_HEAD or text[at : tag.start].strip(
+            " \t\n\r\f"
+        ):
             break
         is_start = at == start and tag.name in ("!", "html", "head")
         at = tag.end

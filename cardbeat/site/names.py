@@ -24,7 +24,9 @@ def problem_of(output: str) -> str:
     if path.suffix.lower() != ".png" or output.startswith(".cardbeat"):
         return "must end with .png and not begin with .cardbeat"
     if _NOT_IN_NAMES.search(output):
-        return "holds a character that not every system can have in a name"
+        return (
+            "holds a character that not every system can have in a name"
+        )
     if any(len(part.encode()) > _MOST_BYTES for part in path.parts):
         return f"holds a name of more than {_MOST_BYTES} bytes"
     return ""
@@ -43,7 +45,9 @@ def card_names(pages: Iterable[str]) -> dict[str, str]:
     """
     names: dict[str, str] = {}
     taken = set()
-    for page in sorted(pages, key=lambda page: ("/index." not in page, page)):
+    for page in sorted(
+        pages, key=lambda page: ("/index." not in page, page)
+    ):
         plain = _ENDING.sub("", page)
         digest = hashlib.sha256(page.encode("utf-8", "surrogateescape"))
         readable = re.sub("[^A-Za-z0-9]+", "-", plain)[:40].strip("-")
@@ -57,7 +61,9 @@ def card_names(pages: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def without_site_name(pages: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+def without_site_name(
+    pages: Mapping[str, tuple[str, str]],
+) -> dict[str, str]:
     """The titles by their pages' paths, without the site's name, as in `Title | My site`.
 
     `pages` has a title and a language for each path. The name is what the titles of the whole site,
@@ -77,7 +83,9 @@ def without_site_name(pages: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     for titles in groups.values():
         enough = max(2, _SHARE * len(titles))
         counts = Counter(chain.from_iterable(map(_parts_of, titles)))
-        names |= {part for part, count in counts.items() if count >= enough}
+        names |= {
+            part for part, count in counts.items() if count >= enough
+        }
     shown = {}
     for page, (title, _) in pages.items():
         part = next(filter(names.__contains__, _parts_of(title)), "")
@@ -97,6 +105,7 @@ def _parts_of(title: str) -> list[str]:
         if sign[0][0].isspace()
     ]
     beginnings = [
-        title[: sign.end()] for sign in _SIGN.finditer(title[:_LONGEST_NAME])
+        title[: sign.end()]
+        for sign in _SIGN.finditer(title[:_LONGEST_NAME])
     ]
     return ends + beginnings[::-1]

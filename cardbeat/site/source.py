@@ -79,7 +79,9 @@ def bytes_of(path: Path) -> bytes:
     """The bytes of a file. Raises `OSError`, also for a link, or past `MOST_BYTES`."""
     with open(os.open(path, READ_FLAGS), "rb") as file:
         if os.fstat(file.fileno()).st_size > MOST_BYTES:
-            raise OSError(0, f"it is longer than {MOST_BYTES // 2**20} MiB")
+            raise OSError(
+                0, f"it is longer than {MOST_BYTES // 2**20} MiB"
+            )
         return file.read() or b""  # of a pipe that has nothing yet
 
 
@@ -106,7 +108,9 @@ def names_in(
                 yield f"{inside}/{name}".removeprefix("./")
 
 
-def write_tags(path: Path, page: BuiltPage, url: str, title: str) -> BuiltPage:
+def write_tags(
+    path: Path, page: BuiltPage, url: str, title: str
+) -> BuiltPage:
     """Let a page name its image, and return what it says then. Raises `OSError`."""
     written = with_tags(bytes_of(path), page, url, title)
     if written is None:

@@ -11,9 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_WITH_TEXT = (
-    "title textarea script style xmp iframe noembed noframes noscript".split()
-)
+_WITH_TEXT = "title textarea script style xmp iframe noembed noframes noscript".split()
 """Elements whose content is text. `noscript` is one where scripts run."""
 _FLAGS = re.ASCII | re.DOTALL | re.IGNORECASE
 _NAME = r"[a-z][^\s/>]*+"
@@ -31,7 +29,16 @@ _TAG = re.compile(
     _FLAGS,
 )
 _TOLD = "|".join(
-    ["html", "head", "base", "meta", "link", "template", "svg", *_WITH_TEXT]
+    [
+        "html",
+        "head",
+        "base",
+        "meta",
+        "link",
+        "template",
+        "svg",
+        *_WITH_TEXT,
+    ]
 )
 _UNTOLD = re.compile(
     rf"(?:[^<]*+</?(?!(?:{_TOLD})[\s/>]){_NAME}{_REST}>){{1,999}}", _FLAGS
@@ -80,7 +87,9 @@ def tags_of(page: str) -> Iterator[Tag]:
                 text_end, at = ended.span()
         if not (open_svgs and name == "title"):
             text = page[found.end() : text_end]
-            yield Tag(name, _values_in(attributes), text, found.start(), at)
+            yield Tag(
+                name, _values_in(attributes), text, found.start(), at
+            )
         if name == "svg" and not is_closed:
             open_svgs += 1
         elif name == "/svg" and open_svgs:

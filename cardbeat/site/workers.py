@@ -16,7 +16,9 @@ Result = tuple[str, Drawing | str]
 """A card's place and its drawing, or a sentence on why there is none."""
 
 
-def draw(cards: Mapping[str, Card], accent: str | None) -> Iterator[Result]:
+def draw(
+    cards: Mapping[str, Card], accent: str | None
+) -> Iterator[Result]:
     """Each card, in the order in which they are done."""
     done = SimpleQueue[Result]()
     # Shared by all threads: a step of it is one operation of the interpreter.
@@ -26,7 +28,9 @@ def draw(cards: Mapping[str, Card], accent: str | None) -> Iterator[Result]:
         for output, card in waiting:
             try:
                 done.put((output, painter.draw(card)))
-            except Exception as error:  # of one text; the others are drawn
+            except (
+                Exception
+            ) as error:  # of one text; the others are drawn
                 last_line = str(error).rpartition("\n")[2]
                 done.put((output, f"drawing failed: {last_line}"))
 

@@ -100,7 +100,9 @@ class Paragraph:
         levels = bidi.levels(
             "".join(glyphs.grapheme[0] for glyphs in chosen), self.rtl
         )
-        self._runs = _affordable(_runs_of(chosen[:MOST_GRAPHEMES], levels))
+        self._runs = _affordable(
+            _runs_of(chosen[:MOST_GRAPHEMES], levels)
+        )
         length = sum(len(run.texts) for run in self._runs)
         self.is_truncated = length < len(chosen)
         self._glyphs = chosen[:length]
@@ -133,7 +135,12 @@ class Paragraph:
         return self._ends_em[end] - self._ends_em[start]
 
     def line(
-        self, start: int, end: int, size_px: int, *, ellipsis: bool = False
+        self,
+        start: int,
+        end: int,
+        size_px: int,
+        *,
+        ellipsis: bool = False,
     ) -> TextLine:
         """The drawn line of graphemes `start` to `end`, without spaces at its end."""
         end = self._without_spaces(start, end)
@@ -146,7 +153,9 @@ class Paragraph:
             levels.append(int(self.rtl))
         runs = _runs_of(glyphs, levels)
         ordered = bidi.in_visual_order(runs, [run.level for run in runs])
-        width_px = ceil((self.width_em(start, end) + 1) * _WIDER * size_px)
+        width_px = ceil(
+            (self.width_em(start, end) + 1) * _WIDER * size_px
+        )
         return self._drawn(text, ordered, width_px, size_px)
 
     def cut(self, start: int, width_em: float) -> int:
@@ -155,7 +164,8 @@ class Paragraph:
         That is the end of a word, without a comma or an opening bracket, unless 40 % would be lost.
         """
         fitting = (
-            bisect_right(self._ends_em, self._ends_em[start] + width_em) - 1
+            bisect_right(self._ends_em, self._ends_em[start] + width_em)
+            - 1
         )
         end = fitting
         while (
@@ -183,20 +193,27 @@ class Paragraph:
             face = self._fonts.face(font, self._weight)
             # Letters of two runs do not join.
             sample = ZWNJ.join(map("".join, runs))
-            full_em, ascent_em, descent_em = face.extent(sample, bool(side))
-            self.ascent_em = min(_TALLEST_EM, max(self.ascent_em, ascent_em))
+            full_em, ascent_em, descent_em = face.extent(
+                sample, bool(side)
+            )
+            self.ascent_em = min(
+                _TALLEST_EM, max(self.ascent_em, ascent_em)
+            )
             self.descent_em = min(
                 _DEEPEST_EM, max(self.descent_em, descent_em)
             )
             texts = list(chain.from_iterable(runs))
-            alone_em = {text: face.advance_em(text) for text in set(texts)}
+            alone_em = {
+                text: face.advance_em(text) for text in set(texts)
+            }
             sum_em = sum(map(alone_em.__getitem__, texts))
             stretch = 1.0 if font.is_square else full_em / (sum_em or 1.0)
             for text, width_em in alone_em.items():
                 widths_em[font, side, text] = width_em * stretch
         pairs = zip(self._glyphs, self._levels, strict=True)
         return [
-            widths_em[one.font, level % 2, one.text] for one, level in pairs
+            widths_em[one.font, level % 2, one.text]
+            for one, level in pairs
         ]
 
     def _divided(self, least: Break, longest_em: float) -> list[Word]:
@@ -304,11 +321,17 @@ def _emoji_of(
     """Each emoji of a run that begins at `x`, drawn."""
     found = []
     for drawn in text:
-        left, top, right, bottom = map(int, font.getbbox(drawn, anchor="ls"))
+        left, top, right, bottom = map(
+            int, font.getbbox(drawn, anchor="ls")
+        )
         picture = Image.new("RGBA", (right - left, bottom - top))
         draw = ImageDraw.Draw(picture)
         draw.text(
-            (-left, -top), drawn, font=font, anchor="ls", embedded_color=True
+            (-left, -top),
+            drawn,
+            font=font,
+            anchor="ls",
+            embedded_color=True,
         )
         found.append(Emoji(drawn, picture, round(x) + left, top))
         x += font.getlength(drawn)
@@ -343,7 +366,9 @@ def _affordable(runs: Sequence[Run]) -> list[Run]:
     return found
 
 
-def _runs_of(glyphs: Sequence[Glyphs], levels: Sequence[int]) -> list[Run]:
+def _runs_of(
+    glyphs: Sequence[Glyphs], levels: Sequence[int]
+) -> list[Run]:
     """`levels` may go on for more graphemes."""
     runs: list[Run] = []
     for one, level in zip(glyphs, levels, strict=False):

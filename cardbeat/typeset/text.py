@@ -85,7 +85,9 @@ def fit(
     last one.
     """
     for tried in (text, *shorter):
-        paragraph = Paragraph(fonts, tried, style.weight, language=language)
+        paragraph = Paragraph(
+            fonts, tried, style.weight, language=language
+        )
         plan = planned(paragraph, style, width_px, height_px)
         if not plan.is_cut:
             break
@@ -93,7 +95,10 @@ def fit(
 
 
 def planned(
-    paragraph: Paragraph, style: Style, width_px: int, height_px: float = inf
+    paragraph: Paragraph,
+    style: Style,
+    width_px: int,
+    height_px: float = inf,
 ) -> LinePlan:
     """The best lines of a paragraph in a box.
 
@@ -117,8 +122,12 @@ def drawn(
 ) -> Block:
     """The lines of a plan, drawn. They get smaller if one is wider than was planned."""
     lines = _lines(paragraph, plan)
-    while (widest_px := _widest_px(lines)) > width_px and plan.size_px > 1:
-        size_px = min(plan.size_px - 1, plan.size_px * width_px // widest_px)
+    while (
+        widest_px := _widest_px(lines)
+    ) > width_px and plan.size_px > 1:
+        size_px = min(
+            plan.size_px - 1, plan.size_px * width_px // widest_px
+        )
         plan = plan._replace(size_px=max(1, size_px))
         lines = _lines(paragraph, plan)
     return Block(
@@ -166,7 +175,8 @@ def _first_em(paragraph: Paragraph, leading: float) -> float:
 
 def _line_em(paragraph: Paragraph, leading: float) -> float:
     return max(
-        leading, paragraph.ascent_em + paragraph.descent_em + _LEAST_GAP_EM
+        leading,
+        paragraph.ascent_em + paragraph.descent_em + _LEAST_GAP_EM,
     )
 
 
@@ -232,7 +242,8 @@ class _Setting:
         """As much as fits at the smallest size, with an ellipsis."""
         size_px = self._style.smallest_px
         most = max(
-            1, sum(largest_px >= size_px for largest_px in self._largest_px)
+            1,
+            sum(largest_px >= size_px for largest_px in self._largest_px),
         )
         words = self._paragraph.words(Break.ALLOWED, self._longest_em)
         spans = words.wrapped(self._longest_em)[:most]
@@ -247,7 +258,9 @@ class _Setting:
             size_px *= _NEXT_SIZE
         yield self._style.smallest_px
 
-    def _set(self, words: Words, tried_px: float) -> list[tuple[float, Lines]]:
+    def _set(
+        self, words: Words, tried_px: float
+    ) -> list[tuple[float, Lines]]:
         """The best lines that fit at a size, of each number, and how large they can be."""
         found = []
         width_em = self._width_px / tried_px

@@ -63,7 +63,8 @@ class Words:
         while end < len(self._words):
             start = end
             fitting = (
-                bisect_right(self._rights, self._lefts[start] + width_em) - 1
+                bisect_right(self._rights, self._lefts[start] + width_em)
+                - 1
             )
             end = max(fitting, start + 1)
             spans.append(self._span(start, end))
@@ -100,7 +101,8 @@ class Words:
         for lines_left in reversed(range(count)):
             # The lines that are left must hold the words after this one.
             least = bisect_left(
-                lefts, lefts[-1] - lines_left * (width_em + self._space_em)
+                lefts,
+                lefts[-1] - lines_left * (width_em + self._space_em),
             )
             best = self._one_line_more(best, width_em, mean_em, least)
         if len(self._words) not in best:
@@ -111,7 +113,9 @@ class Words:
             self._rights[end] - lefts[start] for start, end in lines
         )
         return Lines(
-            [self._span(start, end) for start, end in lines], widest_em, cost
+            [self._span(start, end) for start, end in lines],
+            widest_em,
+            cost,
         )
 
     def _one_line_more(
@@ -126,7 +130,10 @@ class Words:
             for end in range(max(least, start + 1), fitting + 1):
                 length = (rights[end] - left_em) / mean_em
                 total = (
-                    cost + self._costs[end] + _LINE_COST + (1 - length) ** 2
+                    cost
+                    + self._costs[end]
+                    + _LINE_COST
+                    + (1 - length) ** 2
                 )
                 if length < _SHORT:
                     total += _SHORT_COST

@@ -17,7 +17,13 @@ from cardbeat.host.system import send_together
 from cardbeat.web.loop import READ, WRITE
 from cardbeat.web.message import Request, Response
 from cardbeat.web.reader import Reader
-from cardbeat.web.router import Answer, Awaited, Route, answer_of, refusal_of
+from cardbeat.web.router import (
+    Answer,
+    Awaited,
+    Route,
+    answer_of,
+    refusal_of,
+)
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +110,9 @@ class ClientConnection:
     @_step
     def start(self) -> None:
         """Begin to serve the client. It reads at once: the request has often come already."""
-        seconds = max(self.server.limits.header_seconds, self._idle_seconds)
+        seconds = max(
+            self.server.limits.header_seconds, self._idle_seconds
+        )
         self._enter(NEW, seconds)
         self._watch(READ)
         self._receive()
@@ -174,7 +182,10 @@ class ClientConnection:
         try:
             data = self.socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
-            if self.state is IDLE and self.deadline <= self.server.loop.now:
+            if (
+                self.state is IDLE
+                and self.deadline <= self.server.loop.now
+            ):
                 self.close()
             return
         if not data:
@@ -237,7 +248,9 @@ class ClientConnection:
 
     def _too_large(self, _request: Request) -> Response:
         """Refuse a body that is too large. An unknown key is told first, as of any body."""
-        raise Refusal("body_too_large", most=self.server.limits.body_bytes)
+        raise Refusal(
+            "body_too_large", most=self.server.limits.body_bytes
+        )
 
     def _take(self, request: Request, answer: Answer) -> None:
         if isinstance(answer, Response):
@@ -377,7 +390,9 @@ def _start_lines(status: int, second: int, keep_alive: bool) -> bytes:
     date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(second))
     then = "keep-alive" if keep_alive else "close"
     line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
-    lines = f"{line}\r\nDate: {date}\r\nConnection: {then}\r\nX-Request-Id: "
+    lines = (
+        f"{line}\r\nDate: {date}\r\nConnection: {then}\r\nX-Request-Id: "
+    )
     return lines.encode()
 
 

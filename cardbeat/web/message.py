@@ -100,9 +100,12 @@ class Request:
         value = _parse_json(self.body)
         if not isinstance(value, dict):
             raise Invalid(
-                "invalid_json", "The body must be a JSON object, such as {}."
+                "invalid_json",
+                "The body must be a JSON object, such as {}.",
             )
-        if members is not None and (unknown := unknown_fields(value, members)):
+        if members is not None and (
+            unknown := unknown_fields(value, members)
+        ):
             raise Invalid.of_all(unknown)
         return value
 
@@ -154,7 +157,9 @@ def header_lines(response: Response) -> bytes:
 
 
 @lru_cache(256)
-def _lines(given: tuple[tuple[str, str], ...], length: int | None) -> bytes:
+def _lines(
+    given: tuple[tuple[str, str], ...], length: int | None
+) -> bytes:
     headers = {
         "Cache-Control": "no-store",
         "X-Content-Type-Options": "nosniff",
@@ -169,7 +174,9 @@ def _lines(given: tuple[tuple[str, str], ...], length: int | None) -> bytes:
     return text.encode("latin-1", "replace")
 
 
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encoded = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":")
+).encode
 
 
 def _parse_json(body: bytes) -> Any:
@@ -195,7 +202,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise Invalid("duplicate_field", field=name, name=quoted(name))
+            raise Invalid(
+                "duplicate_field", field=name, name=quoted(name)
+            )
         members[name] = value
     return members
 
@@ -232,7 +241,9 @@ def known_among(names: Collection[str], query: str) -> dict[str, str]:
     return values
 
 
-def _known(query: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
+def _known(
+    query: str, names: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """Yield the name and the value of each known parameter."""
     for part in query.split("&"):
         name, _, value = part.partition("=")

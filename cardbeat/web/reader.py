@@ -24,21 +24,27 @@ HEADERS: Final = (
 ).split()
 """The headers that this program uses. `Request.headers` holds no others."""
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
-_LINE = re.compile(rf"({_TCHARS}) ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
+_LINE = re.compile(
+    rf"({_TCHARS}) ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n"
+)
 _FIELDS = re.compile(rf"\n(?:{_TCHARS}:[\t -~\x80-\xff]*+\r\n)*+\r\n")
 _USED = re.compile(rf"(?ai)\n({'|'.join(HEADERS)}):[ \t]*+([^\r]*)")
 _EMPTY_LINES = re.compile(rb"\A(?:\r\n)++")
 _SOUND = re.compile(r"(?:[\t -~\x80-\xff]++|\r\n)*+\r?")
 """The begin of a head without control characters, and whose line ends are whole."""
 _LINE_END_FAULT = re.compile(r"(?<!\r)\n|\r(?!\n)")
-_HOST = re.compile(r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
+_HOST = re.compile(
+    r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?"
+)
 _AUTHORITY = re.compile(rf"(?i:https?)://{_HOST.pattern}(?=[/?]|\Z)")
 """The begin of an absolute target, which clients send to a proxy."""
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(;[\t -~\x80-\xff]*)?")
 _TRAILER = re.compile(rf"{_TCHARS}:[\t -~\x80-\xff]*".encode())
 AT_ONCE: Final = 64
 """Most chunks of one call: 16 KiB can hold 2,700, which would hold up others."""
-_SINGLE: Final = frozenset({"host", "content-length", "transfer-encoding"})
+_SINGLE: Final = frozenset(
+    {"host", "content-length", "transfer-encoding"}
+)
 _REMEMBERED: Final = 1024
 """Most bytes of fields that are remembered, and how many such fields are: in all about 2 MB."""
 
@@ -81,7 +87,9 @@ class Reader:
     @property
     def is_too_large(self) -> bool:
         """Whether the head announces a larger body than is allowed."""
-        return self._left > self._limits.body_bytes and not self._is_ignored
+        return (
+            self._left > self._limits.body_bytes and not self._is_ignored
+        )
 
     @property
     def held_bytes(self) -> int:
@@ -189,8 +197,12 @@ class Reader:
             self._left = int(digits, 16)
             size = len(self._content) + self._left
             if size > self._limits.body_bytes and not self._is_ignored:
-                raise Refusal("body_too_large", most=self._limits.body_bytes)
-            self._next_line = "end of a chunk" if self._left else "trailer"
+                raise Refusal(
+                    "body_too_large", most=self._limits.body_bytes
+                )
+            self._next_line = (
+                "end of a chunk" if self._left else "trailer"
+            )
         elif self._next_line == "end of a chunk":
             _require(not line)
             self._next_line = "size"
@@ -204,7 +216,9 @@ class Reader:
     def _require_room(self, more: int = 0) -> None:
         """Refuse extensions and trailers that are too long; `more` is an incomplete line."""
         if self._extra + more > self._limits.header_bytes:
-            raise Refusal("headers_too_large", most=self._limits.header_bytes)
+            raise Refusal(
+                "headers_too_large", most=self._limits.header_bytes
+            )
 
     def _request_of(self, text: str) -> Request:
         """The request of a whole head; notes what that says of the body.
@@ -300,7 +314,9 @@ def _length_of(headers: Mapping[str, str], minor: str) -> int | None:
 def _keeps_alive(connection: str, minor: str) -> bool:
     listed = connection.lower().split(",", MOST_LISTED)
     options = {option.strip() for option in listed}
-    return "close" not in options and ("keep-alive" in options or minor == "1")
+    return "close" not in options and (
+        "keep-alive" in options or minor == "1"
+    )
 
 
 def _check(text: str, sound: int, limits: HttpLimits) -> None:

@@ -14,7 +14,11 @@ from typing import Any, Final
 
 from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import StartupError
-from cardbeat.host.system import claim_port, clients_and_senders, drop_untaken
+from cardbeat.host.system import (
+    claim_port,
+    clients_and_senders,
+    drop_untaken,
+)
 from cardbeat.jobs import FairQueue, Job, Workers
 from cardbeat.log import Seldom
 from cardbeat.web.connection import HEAD, IDLE, NEW, ClientConnection
@@ -95,7 +99,9 @@ def listen(host: str, port: int) -> socket.socket:
     # Accepted sockets inherit these. The last piece of an answer must not wait for the receipt of
     # the one before.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+    listener.setsockopt(
+        socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER
+    )
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
     drop_untaken(listener, UNTAKEN_SECONDS)
     return listener
@@ -151,7 +157,9 @@ class HttpServer(ThreadingHTTPServer):
         """Connections closed since the start because too much was held for all together."""
         self._trusted_proxies = trusted_proxies
         self._observers = observers
-        self._max_connections = max_connections or clients_and_senders()[0]
+        self._max_connections = (
+            max_connections or clients_and_senders()[0]
+        )
         self._max_of_network = ceil(self._max_connections * NETWORK_PART)
         self.connections: set[ClientConnection] = set()
         self._by_network = Counter[str]()
@@ -290,7 +298,8 @@ class HttpServer(ThreadingHTTPServer):
         ):
             return self._give_way(network)
         return (
-            len(self.connections) < self._max_connections or self._give_way()
+            len(self.connections) < self._max_connections
+            or self._give_way()
         )
 
     def _give_way(self, network: str | None = None) -> bool:
@@ -311,7 +320,9 @@ class HttpServer(ThreadingHTTPServer):
     def _set_accepting(self, is_accepting: bool) -> None:
         if is_accepting != self._is_accepting:
             before = 0 if is_accepting else READ
-            self.loop.watch(self.socket, before, READ - before, self._accept)
+            self.loop.watch(
+                self.socket, before, READ - before, self._accept
+            )
             self._is_accepting = is_accepting
 
     def _accept(self) -> None:
@@ -347,11 +358,18 @@ class HttpServer(ThreadingHTTPServer):
             client.setblocking(False)
             host = host.removeprefix("::ffff:")
             network = network_of(host)
-            is_trusted = trusts(self._trusted_proxies, parse_address(host))
+            is_trusted = trusts(
+                self._trusted_proxies, parse_address(host)
+            )
             if not self._has_room(network, is_trusted):
                 return self.shutdown_request(client)
             connection = ClientConnection(
-                self, client, host, network, is_trusted, Reader(self.limits)
+                self,
+                client,
+                host,
+                network,
+                is_trusted,
+                Reader(self.limits),
             )
             self.connections.add(connection)
             self._by_network[network] += 1

@@ -35,7 +35,13 @@ from tests.bench.running import (
     serving,
     trees_of,
 )
-from tests.kit.client import ask, cards_key, checks_key, exchange, new_check
+from tests.kit.client import (
+    ask,
+    cards_key,
+    checks_key,
+    exchange,
+    new_check,
+)
 
 VICTIM = "127.0.0.2"
 STRANGER = "127.0.0.1"
@@ -79,7 +85,9 @@ async def nothing(_scene):
 
 async def connections(scene):
     """2,000 connections of one address, each idle after its request"""
-    await many(2000, send_slowly, scene.port, request("GET /healthz"), b"")
+    await many(
+        2000, send_slowly, scene.port, request("GET /healthz"), b""
+    )
 
 
 async def pipelining(scene):
@@ -178,8 +186,12 @@ async def many(count, client, *arguments):
 async def draw_again(port, key):
     def wanted():
         number = next(card_numbers)
-        title = quote(f"{SLOW_TITLES[number % len(SLOW_TITLES)]} {number}")
-        return request(f"GET /og?title={title}&description={title}&key={key}")
+        title = quote(
+            f"{SLOW_TITLES[number % len(SLOW_TITLES)]} {number}"
+        )
+        return request(
+            f"GET /og?title={title}&description={title}&key={key}"
+        )
 
     await ask_again(port, wanted)
 
@@ -282,7 +294,8 @@ class Answers:
         is_met = (
             not self.bad
             and late <= self.demand.most_seconds
-            and len(times) * self.demand.every_seconds >= seconds * LEAST_ASKED
+            and len(times) * self.demand.every_seconds
+            >= seconds * LEAST_ASKED
         )
         print(
             f"{self.demand.what:14}{len(times):8,}"
@@ -294,7 +307,9 @@ class Answers:
 
 def status_of(scene, path):
     source = (VICTIM, 0)
-    connection = http.client.HTTPConnection(STRANGER, scene.port, 10, source)
+    connection = http.client.HTTPConnection(
+        STRANGER, scene.port, 10, source
+    )
     with (
         contextlib.closing(connection),
         contextlib.suppress(OSError, http.client.HTTPException),
@@ -316,7 +331,9 @@ def scene_of(server):
         name = f"{'Nightly backup ' * 6}{number}"
         new_check(server, strangers_key, name=name)
     keys = [cards_key(server) for _ in range(8)]
-    return Scene(server.port, strangers_key, keys, public, own_key, own_check)
+    return Scene(
+        server.port, strangers_key, keys, public, own_key, own_check
+    )
 
 
 def is_borne(name, side, tree, seconds):

@@ -10,7 +10,14 @@ import time
 from functools import partial
 from pathlib import Path
 
-from tests.bench.checks import Check, count, database, fill, pinging, wait_long
+from tests.bench.checks import (
+    Check,
+    count,
+    database,
+    fill,
+    pinging,
+    wait_long,
+)
 from tests.bench.receivers import address, receiving
 from tests.bench.running import (
     arguments_of,

@@ -41,7 +41,9 @@ def main(folder):
     for _ in range(TURNS):
         ours += map(drawn_here, TEMPLATES)
         if folder:
-            lines = node(folder, str(ROUNDS), json.dumps(CARD)).splitlines()
+            lines = node(
+                folder, str(ROUNDS), json.dumps(CARD)
+            ).splitlines()
             peers += map(json.loads, lines)
     ours = fastest(ours)
     peers = fastest(peers)
@@ -89,7 +91,9 @@ def other_card(number, word=""):
     for name in ("title", "description"):
         words = CARD[name].split()
         at = number % len(words)
-        changed[name] = " ".join([*words[at:], *words[:at], word]).rstrip()
+        changed[name] = " ".join(
+            [*words[at:], *words[:at], word]
+        ).rstrip()
     return changed
 
 
@@ -97,13 +101,20 @@ def node(folder, *arguments, **options):
     """What the peers' program prints, with what npm has installed in the folder."""
     command = ["node", PEERS, Path(folder).resolve(), *arguments]
     options |= {"stdout": subprocess.PIPE, "text": True}
-    return subprocess.run(command, check=True, timeout=600, **options).stdout
+    return subprocess.run(
+        command, check=True, timeout=600, **options
+    ).stdout
 
 
 if __name__ == "__main__":
     given = arguments_of(__doc__, "folder", trees=0, folder=None)
     if not os.environ.keys() >= ALLOCATOR.keys():
         # The process that draws has these from its start.
-        command = [sys.executable, "-m", "tests.bench.cards", *sys.argv[1:]]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.bench.cards",
+            *sys.argv[1:],
+        ]
         os.execve(sys.executable, command, os.environ | ALLOCATOR)
     main(given.folder)

@@ -76,7 +76,9 @@ def database(data):
 
 
 def count(connection, query):
-    return connection.execute(f"SELECT count(*) FROM {query}").fetchone()[0]
+    return connection.execute(f"SELECT count(*) FROM {query}").fetchone()[
+        0
+    ]
 
 
 def wait_long(condition):
@@ -88,7 +90,9 @@ def seconds_of(connection, *request):
     began = time.perf_counter()
     answer = exchange(connection, *request)
     if answer.status >= 300:
-        raise SystemExit(f"{request}: {answer.status} {answer.body[:300]!r}")
+        raise SystemExit(
+            f"{request}: {answer.status} {answer.body[:300]!r}"
+        )
     return time.perf_counter() - began
 
 

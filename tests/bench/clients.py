@@ -24,7 +24,9 @@ LANGUAGES = (
 def header_blocks(seed=1):
     """The header lines of `VARIANTS` clients of every kind, each block ending with CRLF."""
     chance = random.Random(seed)
-    return [lines_of(kind, chance) for kind in KINDS for _ in range(VARIANTS)]
+    return [
+        lines_of(kind, chance) for kind in KINDS for _ in range(VARIANTS)
+    ]
 
 
 def lines_of(kind, chance):
@@ -33,7 +35,9 @@ def lines_of(kind, chance):
         if what == "int":
             return str(chance.randint(*map(int, numbers)))
         if what == "hex":
-            return chance.randbytes(int(numbers[0])).hex()[: int(numbers[0])]
+            return chance.randbytes(int(numbers[0])).hex()[
+                : int(numbers[0])
+            ]
         if what == "address":
             return f"203.0.{chance.randrange(256)}.{chance.randrange(1, 255)}"
         return chance.choice(LANGUAGES)

@@ -68,7 +68,9 @@ def store_alerts(tree, data, hosts, port, alerts):
     for number in range(alerts):
         host = address(number % hosts)
         check = f"check-{number}"
-        checks.append(Check(check, 100_000, f"http://{host}:{port}/", now))
+        checks.append(
+            Check(check, 100_000, f"http://{host}:{port}/", now)
+        )
         rows.append((f"msg_{number}", check, host, now, now, now))
     fill(tree, data, checks)
     sql = """

@@ -36,7 +36,17 @@ _MARKS = _all_of(0x300, 0x1E900, unicodedata.category, "Mn Mc Me")
 _DIGITS = _all_of(0x30, 0x1FBFA, unicodedata.category, "Nd")
 _RTL = _all_of(0x5D0, 0x700, unicodedata.bidirectional, "R AL")
 _CONTROLS = "\u200d\u200c\u200b\u2060\u202e\u2066\u2069\u200f\ufe0e\ufe0f\u20e3\u034f\u00ad\u00a0"
-_TALL = ["ཧཱུྃ", "ནྡྷྲ", "ཧྐྵྨླྺྲྻཾ", "ครู้ป์", "نستعلیقؓؒ", "ញ៉ាំ", "क्ष्म्य्र्\u200dी", "స్త్ర్యై", "ﷺ"]
+_TALL = [
+    "ཧཱུྃ",
+    "ནྡྷྲ",
+    "ཧྐྵྨླྺྲྻཾ",
+    "ครู้ป์",
+    "نستعلیقؓؒ",
+    "ញ៉ាំ",
+    "क्ष्म्य्र्\u200dी",
+    "స్త్ర్యై",
+    "ﷺ",
+]
 
 _ENDLESS = {
     "skin tones": ("👋", "🏻🏼🏽🏾🏿", ""),
@@ -49,7 +59,11 @@ _ENDLESS = {
         "",
     ),
     "jamo": ("", _between(0x1100, 0x1113), ""),
-    "marks over two letters": ("", "abcdefghijklmnopqrstuvwxyz", "\u0361"),
+    "marks over two letters": (
+        "",
+        "abcdefghijklmnopqrstuvwxyz",
+        "\u0361",
+    ),
     "joiners": ("ب", "\u200c\u200d\ufe0e\ufe0f", ""),
     "am": ("น", "\u0e33\u0eb3", ""),
 }
@@ -88,7 +102,9 @@ UNITS = (
     _joined_emoji,
     _one_of(_between(0x20, 0x33480)),
     _one_of(_MARKS),
-    lambda chance: chance.choice(_EMOJI)[0] + chance.choice("\ufe0e\ufe0f"),
+    lambda chance: (
+        chance.choice(_EMOJI)[0] + chance.choice("\ufe0e\ufe0f")
+    ),
     _one_of(_between(0x1F1E6, 0x1F200)),
     lambda chance: chance.choice(_RTL) + chance.choice("abc1($.[%"),
     _one_of(_DIGITS),
@@ -121,7 +137,9 @@ def hostile_fields(chance):
     """Any of the five texts, of which one may be as long as a URL can be."""
     longest = chance.choice((40, 150, 700, 4_000))
     names = [
-        name for name in TEXTS if name == "title" or chance.random() < 0.75
+        name
+        for name in TEXTS
+        if name == "title" or chance.random() < 0.75
     ]
     texts = {name: hostile_text(chance, longest) for name in names}
     return _sent(chance, texts)
@@ -132,7 +150,9 @@ def mixed_scripts(chance):
     texts = {}
     for name in TEXTS:
         count = chance.choice((30, 140, 500))
-        texts[name] = "".join(_of_any_subset(chance) for _ in range(count))
+        texts[name] = "".join(
+            _of_any_subset(chance) for _ in range(count)
+        )
     return _sent(chance, texts)
 
 

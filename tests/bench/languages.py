@@ -83,7 +83,8 @@ def main():
     unexplained = 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            executable_path=shutil.which("chromium"),
+            args=["--no-sandbox"],
         )
         page = browser.new_page(viewport={"width": 4_000, "height": 400})
         for line in lines:
@@ -97,7 +98,9 @@ def main():
                 told = reason or "NO REASON IS KNOWN"
                 print(language.code, f"{difference}: {told}", line[:40])
         browser.close()
-    print(f"{len(lines)} texts, {unexplained} differences without a reason")
+    print(
+        f"{len(lines)} texts, {unexplained} differences without a reason"
+    )
     return int(unexplained > 0)
 
 
@@ -107,7 +110,10 @@ def drawn_here(fonts, language):
     style = Style(400, SIZE_PX, SIZE_PX)
     block = fit(fonts, text, style, 9_000, language=code)
     (line,) = block.lines
-    size = (line.width_px + 2 * MARGIN_PX, block.height_px + 2 * MARGIN_PX)
+    size = (
+        line.width_px + 2 * MARGIN_PX,
+        block.height_px + 2 * MARGIN_PX,
+    )
     image = Image.new("L", size, 255)
     baseline = MARGIN_PX + block.first_baseline_px
     image.paste(0, (MARGIN_PX, baseline + line.ink_y), line.ink)

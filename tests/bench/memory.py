@@ -61,7 +61,9 @@ def of_server(tree, data, targets):
             for _ in range(CLIENTS):
                 client = stack.enter_context(closing(connect(server)))
                 seconds_of(client, "GET", "/healthz")
-            figures[f"with {CLIENTS:,} clients, MB"] = memory_mb(server.pid)
+            figures[f"with {CLIENTS:,} clients, MB"] = memory_mb(
+                server.pid
+            )
         ask(server, targets)
         figures["with full memory for cards, MB"] = memory_mb(server.pid)
     return figures

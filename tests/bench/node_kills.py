@@ -34,13 +34,19 @@ After every so many kills the next one waits until an alert was sent.
 
 
 def main():
-    arguments = arguments_of(__doc__, trees=0, **COUNTS, without_standby=False)
+    arguments = arguments_of(
+        __doc__, trees=0, **COUNTS, without_standby=False
+    )
     programs = installed()
     if programs is None:
-        sys.exit("PostgreSQL is not installed: apt-get install postgresql")
+        sys.exit(
+            "PostgreSQL is not installed: apt-get install postgresql"
+        )
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(folder_for_all())
-        pair = stack.enter_context(contextlib.closing(Pair(folder, programs)))
+        pair = stack.enter_context(
+            contextlib.closing(Pair(folder, programs))
+        )
         schema = pair.new_schema()
         nodes = []
         for name in ("one", "two"):

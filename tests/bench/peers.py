@@ -53,7 +53,9 @@ def nginx_conf(folder, port, scratch):
         scratch=scratch,
         folder=folder,
         port=port,
-        files=min(len(os.listdir(folder)), descriptors - OTHER_DESCRIPTORS),
+        files=min(
+            len(os.listdir(folder)), descriptors - OTHER_DESCRIPTORS
+        ),
         descriptors=descriptors,
     )
     configuration = scratch / "nginx.conf"

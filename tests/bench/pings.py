@@ -70,7 +70,9 @@ def compare_all(arguments, folder):
             started = serving_checks(tree, folder / name)
             servers[name] = stack.enter_context(started)
         if arguments.postgresql:
-            data = on_postgresql(folder / "postgresql", arguments.postgresql)
+            data = on_postgresql(
+                folder / "postgresql", arguments.postgresql
+            )
             started = serving_checks(arguments.tree, data)
             servers["postgresql"] = stack.enter_context(started)
         for clients in CLIENTS:

@@ -78,7 +78,9 @@ def compare(measures, rounds):
             order.reverse()
         for side in order:
             found[side].append(measures[side]())
-    show_figures({side: over_rounds(taken) for side, taken in found.items()})
+    show_figures(
+        {side: over_rounds(taken) for side, taken in found.items()}
+    )
 
 
 def compare_trees(arguments, measure):
@@ -151,8 +153,12 @@ def memory_mb(pid):
 
 def cpu_seconds(pid):
     """CPU time of a process and its children so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    fields = (
+        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    )
+    seconds = (int(fields[11]) + int(fields[12])) / os.sysconf(
+        "SC_CLK_TCK"
+    )
     return seconds + sum(map(cpu_seconds, children_of(pid)))
 
 
@@ -174,7 +180,12 @@ def serving(*options, tree=ROOT, data=None, command=("-m", "cardbeat")):
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         data = data or Path(folder) / "data"
-        line = [sys.executable, *command, f"--port={port}", f"--data={data}"]
+        line = [
+            sys.executable,
+            *command,
+            f"--port={port}",
+            f"--data={data}",
+        ]
         # One call to the kernel for each write, so a log on disk costs what it costs in use.
         with (Path(folder) / "log").open("wb") as log:
             process = subprocess.Popen(

@@ -23,7 +23,9 @@ HTML = """<!doctype html>
 <html><head><meta charset="utf-8"><title>{title} | Blog</title><meta name="description" content="{description}">
 <meta name="author" content="{author}"><meta property="article:tag" content="{tag}"></head><body>{body}</body></html>
 """
-WORDS = "lake river stone cloud paper light wind field summer garden".split()
+WORDS = (
+    "lake river stone cloud paper light wind field summer garden".split()
+)
 COMMAND = "-m cardbeat cards site --output out --template blog --base-url"
 
 
@@ -54,7 +56,9 @@ def main():
         again = seconds_of(run)
         print(f"{again:.2f} s for {count} unchanged pages")
     if arguments.folder:
-        theirs = count / takumi_seconds(arguments.folder, json.dumps(cards))
+        theirs = count / takumi_seconds(
+            arguments.folder, json.dumps(cards)
+        )
         print(
             f"{theirs:.1f} of Takumi, {ours / theirs:.2f} times as many here"
         )

@@ -27,7 +27,12 @@ from tests.bench.running import (
 from tests.kit.client import checks_key, new_check
 
 IMPORTS = ("-c", "import http.server, sqlite3, PIL.Image")
-MOST = {"first answer": 2.0, "--version": 0.7, "card": 1.7, "checks ping": 1.5}
+MOST = {
+    "first answer": 2.0,
+    "--version": 0.7,
+    "card": 1.7,
+    "checks ping": 1.5,
+}
 """What a start should take at most, in multiples of the imports."""
 LOADED_SECONDS = 3.0
 
@@ -37,7 +42,9 @@ def main():
     with contextlib.ExitStack() as stack:
         sides = {}
         for side, tree in trees_of(arguments).items():
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            folder = Path(
+                stack.enter_context(tempfile.TemporaryDirectory())
+            )
             artifact = folder / "cardbeat.pyz"
             build = (tree / "build_zipapp.py", "--output", artifact)
             run(*build, stdout=subprocess.DEVNULL)

@@ -19,7 +19,9 @@ KEYS = 8
 TEMPLATES = ("blog", "blog", "blog", "default", "article")
 STORE_MB = "16384"
 SEALING = Path(__file__).with_name("sealing.py")
-ROWS = Path(__file__).with_name("titles.txt").read_text("utf-8").splitlines()
+ROWS = (
+    Path(__file__).with_name("titles.txt").read_text("utf-8").splitlines()
+)
 TITLES = [row.split("\t")[2] for row in ROWS]
 """Of posts, documentation, news, shops and towns, in ten languages."""
 

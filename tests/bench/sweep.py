@@ -41,7 +41,12 @@ OFTEN = 0.2
 
 def main():
     arguments = arguments_of(
-        __doc__, "checks", checks=1_000_000, due=DUE, postgresql=None, rounds=1
+        __doc__,
+        "checks",
+        checks=1_000_000,
+        due=DUE,
+        postgresql=None,
+        rounds=1,
     )
     sides = {}
     for name, tree in trees_of(arguments).items():
@@ -66,10 +71,16 @@ def measure(arguments, tree, postgresql):
                 on_postgresql(data, postgresql)
             now = int(time.time())
             rest = (PERIOD_SECONDS, receiver.url, now)
-            fill(tree, data, (Check(f"check-{n}", *rest) for n in range(size)))
+            fill(
+                tree,
+                data,
+                (Check(f"check-{n}", *rest) for n in range(size)),
+            )
             with serving(*options, tree=tree, data=data) as server:
                 none = sweep_of_none(server)
-                figures[f"{size:,} checks: sweep of none, ms"] = none * 1000
+                figures[f"{size:,} checks: sweep of none, ms"] = (
+                    none * 1000
+                )
                 for due in arguments.due:
                     if due < size:
                         figures |= sweep_of_many(server, due, size)

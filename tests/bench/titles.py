@@ -45,7 +45,9 @@ class Title(NamedTuple):
         return any(line.endswith((":", "：")) for line in self.lines[:-1])
 
     def ends_small(self, small):
-        ends = {line.split()[-1].lower() for line in self.lines[:-1] if line}
+        ends = {
+            line.split()[-1].lower() for line in self.lines[:-1] if line
+        }
         return not ends.isdisjoint(small.split())
 
 
@@ -60,7 +62,9 @@ def main():
             if arguments.description:
                 values |= {"description": DESCRIPTION, "lang": language}
             titles.append(set_title(fonts, language, values))
-        axis, _ = Counter(one.starts[0] for one in titles).most_common(1)[0]
+        axis, _ = Counter(one.starts[0] for one in titles).most_common(1)[
+            0
+        ]
         long = [one for one in titles if len(one.text) > LONG]
         for name, chosen in (("all", titles), ("long", long)):
             print(f"{template} {name} {len(chosen)}:", end=" ")
@@ -75,9 +79,13 @@ def rows_of(name):
 def set_title(fonts, language, values):
     card = card_from(values | {"domain": "blog.example.com"})
     texts = lay_out(fonts, card).texts
-    beside_signs = [placed for placed in texts if placed.align != "center"]
+    beside_signs = [
+        placed for placed in texts if placed.align != "center"
+    ]
     largest = max(beside_signs, key=lambda placed: placed.block.size_px)
-    title = Title(language, values["title"], largest.block.size_px, [], [], [])
+    title = Title(
+        language, values["title"], largest.block.size_px, [], [], []
+    )
     left = {"left": 0, "right": 1}[largest.align]
     for line in largest.block.lines:
         title.lines.append(line.text.strip())

@@ -82,7 +82,9 @@ def measure(arguments, title, sides):
         loads = {}
         for name, side in sides.items():
             targets = [f"GET {target}" for target in side.targets]
-            load = wrk.Load(targets, header_blocks(), CONNECTIONS, closing)
+            load = wrk.Load(
+                targets, header_blocks(), CONNECTIONS, closing
+            )
             loads[name] = partial(
                 wrk.measure, side.server, load, arguments.seconds
             )
@@ -104,7 +106,9 @@ def start_all(stack, arguments, cards, kilobytes):
     forget_files(sides["now"].files)
     targets = [f"/{path.name}" for path in copies]
     for name in PEERS:
-        server = stack.enter_context(serving_peer(name, folder / "copies"))
+        server = stack.enter_context(
+            serving_peer(name, folder / "copies")
+        )
         sides[name] = Side(server, targets, copies)
     return sides
 

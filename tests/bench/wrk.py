@@ -62,7 +62,12 @@ def run(port, load, seconds):
         targets.write_text("\n".join(load.targets))
         clients = Path(name) / "clients"
         clients.write_text("\r\n".join([*load.clients, ""]), newline="")
-        command = ["wrk", "-t1", f"-c{load.connections}", f"-d{seconds:g}s"]
+        command = [
+            "wrk",
+            "-t1",
+            f"-c{load.connections}",
+            f"-d{seconds:g}s",
+        ]
         command += ["-s", SCRIPT, f"http://127.0.0.1:{port}"]
         seed = random.randrange(10**9)
         numbers = [load.closing, seed, load.pause_ms]

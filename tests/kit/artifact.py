@@ -47,8 +47,15 @@ def pyz(tmp_path_factory):
 def copy_of_the_tree(folder):
     """The folder, with what the artifact and the package are built from."""
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "cardbeat", folder / "cardbeat", ignore=ignored)
-    for name in ("build_zipapp.py", "pyproject.toml", "README.md", "LICENSE"):
+    shutil.copytree(
+        ROOT / "cardbeat", folder / "cardbeat", ignore=ignored
+    )
+    for name in (
+        "build_zipapp.py",
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+    ):
         shutil.copy(ROOT / name, folder)
     return folder
 
@@ -70,7 +77,10 @@ def clean_environment(**variables):
 
 def ran(*command, **options):
     """Runs a program in the clean environment to its end, and captures what it prints as text."""
-    options = {"env": clean_environment(), "timeout": RUN_SECONDS} | options
+    options = {
+        "env": clean_environment(),
+        "timeout": RUN_SECONDS,
+    } | options
     if "stdout" not in options:
         options = {"capture_output": True, "text": True} | options
     return subprocess.run(command, check=False, **options)
@@ -163,5 +173,7 @@ def start(python, pyz, tmp_path):
 @pytest.fixture(scope="module")
 def server(python, pyz, tmp_path_factory):
     """One for all tests of a module, which leave it as it is."""
-    with starter(python, pyz, tmp_path_factory.mktemp("served")) as start_one:
+    with starter(
+        python, pyz, tmp_path_factory.mktemp("served")
+    ) as start_one:
         yield start_one()

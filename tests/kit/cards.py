@@ -92,17 +92,28 @@ class Cards:
     def url(self, title="A title", extra="", key=None):
         return f"/og?title={quote(title)}&key={key or self.key}{extra}"
 
-    def request(self, target, method="GET", client="192.0.2.1", **headers):
+    def request(
+        self, target, method="GET", client="192.0.2.1", **headers
+    ):
         path, _, query = target.partition("?")
         sent = {
-            name.replace("_", "-"): value for name, value in headers.items()
+            name.replace("_", "-"): value
+            for name, value in headers.items()
         }
         return Request(
-            method, target, path, query, sent, client=client, network=client
+            method,
+            target,
+            path,
+            query,
+            sent,
+            client=client,
+            network=client,
         )
 
     def get(self, target, *args, **headers):
-        return answer_of(self.router, self.request(target, *args, **headers))
+        return answer_of(
+            self.router, self.request(target, *args, **headers)
+        )
 
     def card(self, title="A title", extra="", **headers):
         return self.get(self.url(title, extra), **headers)

@@ -24,7 +24,9 @@ def connect(server):
 
 def exchange(connection, method, path, body=None, key=None, **headers):
     """Ask over a connection, with a body as JSON. `If_Match` is the header `If-Match`."""
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
     content = None
     if body is not None:
         sent["Content-Type"] = "application/json"
@@ -52,7 +54,11 @@ def checks_key(server):
 
 
 def new_check(server, key, **fields):
-    body = {"name": "job", "period_seconds": 3600, "grace_seconds": 0} | fields
+    body = {
+        "name": "job",
+        "period_seconds": 3600,
+        "grace_seconds": 0,
+    } | fields
     return ask(server, "POST", "/checks", body, key).json["check"]
 
 

@@ -24,7 +24,9 @@ BLOCK = re.compile(r"^```([\w-]+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 def blocks(page, language):
     """The code in that language on a page, in its order."""
     return [
-        code for found, code in BLOCK.findall(PAGES[page]) if found == language
+        code
+        for found, code in BLOCK.findall(PAGES[page])
+        if found == language
     ]
 
 

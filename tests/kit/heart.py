@@ -23,7 +23,9 @@ SWEEP_SECONDS = 60
 FREE_OF_LIMITS = Tier(max_checks=None)
 
 
-def new_delivery(alerts, clock, post=None, elapsed=time.monotonic, **options):
+def new_delivery(
+    alerts, clock, post=None, elapsed=time.monotonic, **options
+):
     """What delivers alerts, not started yet. `post` replaces the sender's, `elapsed` the monotonic clock."""
     sender = Sender(allow_private=True)
     sender.post = post or sender.post
@@ -87,7 +89,11 @@ class Heart:
     def sweep_every(self, seconds, wake=None, **options):
         wake = wake or self.delivery.wake
         return Sweep(
-            self.database, self.clock, wake, seconds, **self.sweeping | options
+            self.database,
+            self.clock,
+            wake,
+            seconds,
+            **self.sweeping | options,
         )
 
     def create(
@@ -111,7 +117,8 @@ class Heart:
     def settings(check, **changes):
         """What a check is set to, with changes."""
         return Settings(
-            **{field: getattr(check, field) for field in CHANGEABLE} | changes
+            **{field: getattr(check, field) for field in CHANGEABLE}
+            | changes
         )
 
     def pass_time(self, seconds):

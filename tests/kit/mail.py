@@ -63,7 +63,8 @@ class Mail:
             outcome = self.outcomes.pop(0) if self.outcomes else DELIVERED
         try:
             wait_until(
-                lambda: not self.held.is_set() and host not in self.hung, 60
+                lambda: not self.held.is_set() and host not in self.hung,
+                60,
             )
         finally:
             with self.lock:
@@ -80,7 +81,9 @@ class Mail:
         now = int(self.clock())
         for _ in range(count):
             self.database.write(
-                lambda transaction: record(transaction, TEST, [check], now)
+                lambda transaction: record(
+                    transaction, TEST, [check], now
+                )
             )
         self.delivery.wake()
 

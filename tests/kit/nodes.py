@@ -35,7 +35,9 @@ class Nodes:
         database.write(lambda it: it.execute(LEASES).rowcount)
         monotonic = FakeClock(booted_seconds)
         lease = RowLease(database, monotonic)
-        return Heart(database, self.clock, monotonic=monotonic, fence=lease)
+        return Heart(
+            database, self.clock, monotonic=monotonic, fence=lease
+        )
 
     def pass_time(self, seconds):
         self.clock.advance(seconds)

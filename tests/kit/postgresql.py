@@ -46,9 +46,7 @@ SETTINGS = {
 }
 
 NEW_DATA = "--wal-segsize=1 --no-sync --auth=trust --username=cardbeat --encoding=UTF8 --locale=C.UTF-8"
-COPIED_DATA = (
-    "--write-recovery-conf --checkpoint=fast --no-sync --wal-method=stream"
-)
+COPIED_DATA = "--write-recovery-conf --checkpoint=fast --no-sync --wal-method=stream"
 
 # Not by DELETE: without a vacuum the rows of all earlier tests would stay in the files.
 EMPTY = """
@@ -60,11 +58,15 @@ EMPTY = """
 class Postgres:
     """A server with its data in a folder of its own, which ends with the process that started it."""
 
-    def __init__(self, folder, programs, addresses="127.0.0.1", **settings):
+    def __init__(
+        self, folder, programs, addresses="127.0.0.1", **settings
+    ):
         self.folder = folder
         self.port = free_port()
         self._programs = programs
-        self._settings = SETTINGS | {"listen_addresses": addresses} | settings
+        self._settings = (
+            SETTINGS | {"listen_addresses": addresses} | settings
+        )
         self._process = None
         folder.mkdir(exist_ok=True)
         if IS_ROOT:
@@ -96,7 +98,9 @@ class Postgres:
     def _begin(self):
         values = self._settings | {"port": str(self.port)}
         options = [f"--{name}={value}" for name, value in values.items()]
-        command = self._command("postgres", "-D", str(self.data), *options)
+        command = self._command(
+            "postgres", "-D", str(self.data), *options
+        )
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, cwd=self.folder, stdout=log, stderr=log
@@ -163,7 +167,9 @@ class Postgres:
         first = self._process.pid
         os.kill(first, signal.SIGSTOP)
         children = (
-            Path(f"/proc/{first}/task/{first}/children").read_text().split()
+            Path(f"/proc/{first}/task/{first}/children")
+            .read_text()
+            .split()
         )
         for child in children:
             os.kill(int(child), signal.SIGSTOP)
@@ -199,7 +205,10 @@ class Cluster(Postgres):
         # each plan is for one row.
         settings = {"deadlock_timeout": "50ms", "autovacuum": "off"}
         super().__init__(
-            folder, programs, unix_socket_directories=str(folder), **settings
+            folder,
+            programs,
+            unix_socket_directories=str(folder),
+            **settings,
         )
         self._schemas = itertools.count(1)
         self._used = ""
@@ -237,7 +246,9 @@ class Cluster(Postgres):
 def installed():
     """The folder of PostgreSQL's programs, of the newest version that Debian has installed."""
     found = Path("/usr/lib/postgresql").glob("*/bin")
-    return max(found, key=lambda path: int(path.parent.name), default=None)
+    return max(
+        found, key=lambda path: int(path.parent.name), default=None
+    )
 
 
 @pytest.fixture(scope="session")
@@ -247,7 +258,9 @@ def postgresql():
     if programs is None:
         assert not os.environ.get("CI"), "PostgreSQL is not installed"
         pytest.skip("PostgreSQL is not installed")
-    with tempfile.TemporaryDirectory(prefix="cardbeat-postgresql-") as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="cardbeat-postgresql-"
+    ) as folder:
         cluster = Cluster(Path(folder), programs)
         cluster.create()
         cluster.start()

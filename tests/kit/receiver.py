@@ -46,7 +46,8 @@ class Receiver:
         self.port = self._server.server_address[1]
         self.url = f"http://{host}:{self.port}/hook"
         self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
+            target=self._server.serve_forever,
+            kwargs={"poll_interval": 0.02},
         )
         self._thread.start()
 

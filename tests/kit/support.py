@@ -10,7 +10,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cardbeat.web.loop import Loop
-from cardbeat.web.message import Request, Response, header_lines, network_of
+from cardbeat.web.message import (
+    Request,
+    Response,
+    header_lines,
+    network_of,
+)
 from cardbeat.web.router import Awaited, refusal_of
 from cardbeat.web.server import listen
 
@@ -125,7 +130,9 @@ def settled(request, answer):
 def taken(response):
     """A response as a client has it, with all headers that are written."""
     headers = dict(response.headers)
-    for line in header_lines(response).decode("latin-1").split("\r\n")[:-2]:
+    for line in (
+        header_lines(response).decode("latin-1").split("\r\n")[:-2]
+    ):
         name, _, value = line.partition(": ")
         headers[name] = value
     return Response(response.status, response.body, headers)
@@ -149,7 +156,9 @@ def writer_held(database):
     """Keep the writer busy, so that what is written meanwhile comes to stand in one group."""
     entered, release = threading.Event(), threading.Event()
     held = begun(
-        lambda: database.write(lambda _: (entered.set(), release.wait(60)))
+        lambda: database.write(
+            lambda _: (entered.set(), release.wait(60))
+        )
     )
     assert entered.wait(60)
     try:
@@ -184,7 +193,9 @@ def wait_until(condition, seconds=60):
     """Return as soon as the condition holds; fail when it does not within the time."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "this did not come true in time"
+        assert time.monotonic() < deadline, (
+            "this did not come true in time"
+        )
         time.sleep(0.01)
 
 

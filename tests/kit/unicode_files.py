@@ -84,7 +84,11 @@ def boundary_cases(name):
         signs = line.split()
         yield (
             _text(signs[1::2]),
-            [at for at, sign in enumerate(signs[::2]) if at and sign == "÷"],
+            [
+                at
+                for at, sign in enumerate(signs[::2])
+                if at and sign == "÷"
+            ],
         )
 
 

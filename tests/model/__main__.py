@@ -35,7 +35,9 @@ def main():
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "--years", type=float, help="simulate so many, in runs of some months"
+        "--years",
+        type=float,
+        help="simulate so many, in runs of some months",
     )
     what.add_argument(
         "--day", action="store_true", help="simulate a day, in four runs"
@@ -51,13 +53,20 @@ def main():
         "--luck", type=int, help="draw the seeds from this number"
     )
     parser.add_argument(
-        "--sweeps", type=int, default=SWEEPS, help=f"of the run [{SWEEPS}]"
+        "--sweeps",
+        type=int,
+        default=SWEEPS,
+        help=f"of the run [{SWEEPS}]",
     )
     parser.add_argument(
         "--plant", help="with --seed: the bug that is put back"
     )
     parser.add_argument(
-        "--set", nargs="*", default=[], metavar="NAME=N", help="of the world"
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="NAME=N",
+        help="of the world",
     )
     options = parser.parse_args()
     if options.seed is not None:
@@ -202,9 +211,7 @@ def simulate(days, runs):
     with ThreadPoolExecutor(JOBS) as pool:
         while done < days and (some := list(islice(runs, JOBS))):
             for result in pool.map(run, some):
-                replay = (
-                    f"python -m tests.model {' '.join(result['arguments'])}"
-                )
+                replay = f"python -m tests.model {' '.join(result['arguments'])}"
                 if result["failure"]:
                     print(result["output"], f"replay: {replay}", sep="\n")
                     return 1
@@ -235,14 +242,18 @@ def plant_names():
 def find_plants(names, first_seed):
     """Whether each is found within a simulated month; prints after how long, and by what."""
     with ThreadPoolExecutor(JOBS) as pool:
-        return not all(list(pool.map(partial(is_found, first_seed), names)))
+        return not all(
+            list(pool.map(partial(is_found, first_seed), names))
+        )
 
 
 def is_found(first_seed, name):
     days = 0.0
     seed = first_seed
     while days < MONTH_DAYS:
-        found = run([*run_arguments(seed, PLANT_SWEEPS, {}), "--plant", name])
+        found = run(
+            [*run_arguments(seed, PLANT_SWEEPS, {}), "--plant", name]
+        )
         days += found["days"]
         failure = found["failure"]
         if failure:
@@ -261,7 +272,8 @@ def passes_without(seed, found):
     """Whether the same run passes without the bug, up to where that was found."""
     options = found["options"]
     sweeps = (
-        math.ceil(found["days"] * DAY_SECONDS / options["sweep_seconds"]) + 1
+        math.ceil(found["days"] * DAY_SECONDS / options["sweep_seconds"])
+        + 1
     )
     return not run(run_arguments(seed, sweeps, options))["failure"]
 

@@ -58,7 +58,8 @@ class Disk:
         """For the disk; what it has taken on while it is slow ends soon after that, also where the machine sleeps."""
         left = max(0.0, self.slow_until - threads.SCHEDULER.now)
         return min(
-            self.luck.uniform(*self.pace), left + self.luck.uniform(*BRIEF)
+            self.luck.uniform(*self.pace),
+            left + self.luck.uniform(*BRIEF),
         )
 
     def close(self, process):
@@ -66,7 +67,9 @@ class Disk:
         for connection in process.connections:
             connection.close()
         for link in Path("/proc/self/fd").iterdir():
-            if os.path.islink(link) and os.readlink(link).endswith(".lock"):
+            if os.path.islink(link) and os.readlink(link).endswith(
+                ".lock"
+            ):
                 os.close(int(link.name))
 
     def cut(self, process):
@@ -85,7 +88,8 @@ class Disk:
         if self.wal.exists():
             if not is_synced:
                 os.truncate(
-                    self.wal, self.luck.randrange(self.wal.stat().st_size + 1)
+                    self.wal,
+                    self.luck.randrange(self.wal.stat().st_size + 1),
                 )
             if self.luck.random() < 0.5:
                 with self.wal.open("ab") as file:

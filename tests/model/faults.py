@@ -16,7 +16,8 @@ class Faults:
         self._luck = world.luck
         self._sweep_seconds = world.sweep_seconds
         self._gap_seconds = max(
-            600.0, self._sweep_seconds * world.options["sweeps_between_faults"]
+            600.0,
+            self._sweep_seconds * world.options["sweeps_between_faults"],
         )
         """What passes on average between two faults of the machine, and between two of receivers."""
         world.disk.read_late = self.read_late
@@ -30,7 +31,9 @@ class Faults:
             "sleeps of the machine": self.sleep,
             "power cuts": world.cut,
             "disks full": partial(self.spoil, sqlite3.SQLITE_FULL),
-            "disks read-only": partial(self.spoil, sqlite3.SQLITE_READONLY),
+            "disks read-only": partial(
+                self.spoil, sqlite3.SQLITE_READONLY
+            ),
             "disks slow": self.slow_down,
             "jumps of the clock": self.jump,
             "restarts": world.server.stop,
@@ -46,7 +49,8 @@ class Faults:
         sweeps = world.options["sweeps_between_revocations"]
         revocations = max(600.0, self._sweep_seconds * sweeps)
         self._every(
-            revocations, {"keys revoked": lambda: world.any_owner().revoke()}
+            revocations,
+            {"keys revoked": lambda: world.any_owner().revoke()},
         )
 
     def _begin_changes(self):
@@ -80,7 +84,11 @@ class Faults:
                 self._world.scheduler.after(self._sweep_seconds, strike)
                 return
             struck = next(
-                (kind for kind in left if self._strikes(kind, kinds[kind])),
+                (
+                    kind
+                    for kind in left
+                    if self._strikes(kind, kinds[kind])
+                ),
                 None,
             )
             if struck is not None:
@@ -102,7 +110,9 @@ class Faults:
     def _for_a_while(self, end):
         """Mostly short; now and then an outage that must be credited."""
         longer = self._sweep_seconds * self._luck.uniform(0.2, 5.0)
-        seconds = self._luck.choice((self._luck.uniform(0.1, 8.0), longer))
+        seconds = self._luck.choice(
+            (self._luck.uniform(0.1, 8.0), longer)
+        )
         self._world.scheduler.after(seconds, end)
 
     def crash_at_commit(self):
@@ -135,7 +145,9 @@ class Faults:
         """Of the machine: its monotonic clock stands still meanwhile."""
         world = self._world
         scheduler = world.scheduler
-        process = world.server.process if world.server.is_running else None
+        process = (
+            world.server.process if world.server.is_running else None
+        )
         began = world.now
         if process:
             scheduler.suspend(process)
@@ -226,7 +238,9 @@ class Faults:
     def receiver(self, does):
         network = self._world.network
         taking = [
-            host for host, doing in network.doing.items() if doing == "takes"
+            host
+            for host, doing in network.doing.items()
+            if doing == "takes"
         ]
         if not taking:
             return False

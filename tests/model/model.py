@@ -92,7 +92,9 @@ class Known:
         if self.asked_snoozes:
             return False
         return (
-            self.snoozed_at < moment < self.snoozed_until - 3 * JITTER_SECONDS
+            self.snoozed_at
+            < moment
+            < self.snoozed_until - 3 * JITTER_SECONDS
         )
 
     def may_be_snoozed(self, moment):
@@ -197,7 +199,9 @@ class Model:
                 check,
             )
         else:
-            self.require(status == 503, f"a ping was answered {status}", check)
+            self.require(
+                status == 503, f"a ping was answered {status}", check
+            )
             self._require_calm_service(
                 sent_at,
                 f"a ping was answered {status} while nothing was wrong",
@@ -235,7 +239,11 @@ class Model:
         check.changes += 1
         since = check.changes - before - 1
         self.require_between(
-            version, 2 + before, since + check.unsure_changes, "version", check
+            version,
+            2 + before,
+            since + check.unsure_changes,
+            "version",
+            check,
         )
 
     def asks_repeat(self, check, repeats):
@@ -311,7 +319,9 @@ class Model:
             else "check.overdue"
         )
         self.require(
-            alert.type == expected, f"{alert.type} follows another one", alert
+            alert.type == expected,
+            f"{alert.type} follows another one",
+            alert,
         )
         self._last_type[alert.check_id] = alert.type
         if alert.type == "check.overdue":
@@ -333,7 +343,9 @@ class Model:
         assert outage is not None
         outage.reminders += 1
         outage.newest = alert.id
-        spans = [seconds for seconds in outage.repeats if seconds is not None]
+        spans = [
+            seconds for seconds in outage.repeats if seconds is not None
+        ]
         # A check whose creation is not answered yet is not known.
         self.require(
             bool(spans) or not outage.repeats,
@@ -344,7 +356,8 @@ class Model:
         # A slow commit that began it may end as the disk is well again, long after the moment that it stores.
         was_calm = self.calm_since < outage.began_at - SLOWEST_SECONDS
         is_early = (
-            was_calm and alert.decided_at - outage.began_at < least - MARGIN
+            was_calm
+            and alert.decided_at - outage.began_at < least - MARGIN
         )
         self.require(
             not is_early,
@@ -383,7 +396,9 @@ class Model:
 
     def told_outages(self, alert_id, outages):
         """A receiver has taken an alert that tells so many outages that were taken back."""
-        self._told_outages[self.alerts[alert_id].check_id, alert_id] = outages
+        self._told_outages[self.alerts[alert_id].check_id, alert_id] = (
+            outages
+        )
 
     def require_counted(self, waiting):
         """What was taken back is told once, or waits to be; where alerts were given up, it may be lost."""
@@ -485,7 +500,8 @@ class Model:
         )
         # A clock that was set just before may take the wait back with its credit, and another process may have posted.
         is_plain = (
-            not is_moved and alert.posted_at > self.calm_since + self._near
+            not is_moved
+            and alert.posted_at > self.calm_since + self._near
         )
         alert.not_before = (
             alert.posted_at + max(planned, alert.asked_seconds)
@@ -512,12 +528,15 @@ class Model:
                 # Unless it is being posted. What was stored before the clock was set forward may be due already by it.
                 if alert.attempts > 0 and not alert.set_forward:
                     alert.due_at = min(
-                        alert.due_at, max(now, alert.posted_at + HANG_SECONDS)
+                        alert.due_at,
+                        max(now, alert.posted_at + HANG_SECONDS),
                     )
 
     def _waiting(self, check_id):
         return (
-            alert for alert in self.open.values() if alert.check_id == check_id
+            alert
+            for alert in self.open.values()
+            if alert.check_id == check_id
         )
 
     def removed(self, alert):
@@ -526,9 +545,12 @@ class Model:
         # A reminder gives way to the next one and to the recovery, and a change or a snooze may drop it: also a change
         # whose owner gave up, which a server makes when it is no longer suspended.
         is_touched = check is not None and (
-            check.touched_at >= alert.recorded_at or len(check.repeats) > 1
+            check.touched_at >= alert.recorded_at
+            or len(check.repeats) > 1
         )
-        is_dropped = outage is None or outage.newest != alert.id or is_touched
+        is_dropped = (
+            outage is None or outage.newest != alert.id or is_touched
+        )
         may_go = alert.is_taken_back or (
             alert.type == "check.reminder" and is_dropped
         )
@@ -546,7 +568,9 @@ class Model:
         for check_id, those in types.items():
             is_alone = len(those) == 1 or "check.reminder" not in those
             self.require(
-                is_alone, f"a reminder does not give way: {those}", check_id
+                is_alone,
+                f"a reminder does not give way: {those}",
+                check_id,
             )
 
     def is_told(self, check_id):
@@ -582,9 +606,9 @@ class Model:
         alert.asked_seconds = 0
         self._require_turn(alert, check, now)
         if alert.posts == 1:
-            self._first_posts[check.key if check is not None else ""].append(
-                now
-            )
+            self._first_posts[
+                check.key if check is not None else ""
+            ].append(now)
             self._first_posts[host].append(now)
         # The next attempt is due when this one has ended, however it ends.
         alert.due_at = max(alert.due_at, now + HANG_SECONDS)
@@ -602,13 +626,17 @@ class Model:
                 now > self._recovered_at[alert.check_id] + PING_SECONDS
             )
             self.require(
-                not is_late, "a reminder goes out after the recovery", alert
+                not is_late,
+                "a reminder goes out after the recovery",
+                alert,
             )
             is_snoozed = check is not None and check.is_snoozed(
                 now - PING_SECONDS
             )
             self.require(
-                not is_snoozed, "a reminder of a snoozed check goes out", alert
+                not is_snoozed,
+                "a reminder of a snoozed check goes out",
+                alert,
             )
         is_test = alert.type == "check.test"
         for other in self.open.values():
@@ -627,7 +655,9 @@ class Model:
     def met(self, alert_id, host, is_steady):
         """What a post has met: a receiver that answers at once, or one that does not."""
         if not is_steady:
-            self._steady = {pair for pair in self._steady if pair[1] != host}
+            self._steady = {
+                pair for pair in self._steady if pair[1] != host
+            }
         elif (
             check := self.checks.get(self.alerts[alert_id].check_id)
         ) is not None:
@@ -690,9 +720,12 @@ class Model:
             check.is_blurred or check.under_way or check.asked_pings
         ):
             is_noted = (
-                row["status"] == "overdue" and row["failed_at"] is not None
+                row["status"] == "overdue"
+                and row["failed_at"] is not None
             )
-            self.require(is_noted, "a failure is lost", (check, dict(row)))
+            self.require(
+                is_noted, "a failure is lost", (check, dict(row))
+            )
         self._require_snooze(check, row, now, wall)
         is_settled = self.calm_since + self._near < now
         # A ping that is stored already, and not answered yet, has started the clock too.
@@ -706,7 +739,9 @@ class Model:
             self._require_credit(check, row, now, outage)
 
     def _require_credit(self, check, row, now, outage):
-        credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
+        credit = row["clock_from"] - (
+            row["last_ping_at"] or row["created_at"]
+        )
         decided_at, until = (
             (now, now)
             if outage is None
@@ -728,7 +763,9 @@ class Model:
     def _require_snooze(self, check, row, now, wall):
         """A snooze lasts as long as its owner was told, and holds the clock; and what is overdue will be told again."""
         # It ends where the clock of the check starts, which moves with the wall clock, and not past `snoozed_until`.
-        is_snoozed = wall < row["clock_from"] <= (row["snoozed_until"] or 0)
+        is_snoozed = (
+            wall < row["clock_from"] <= (row["snoozed_until"] or 0)
+        )
         until = now - wall + row["clock_from"] if is_snoozed else 0.0
         about = (check, dict(row), until)
         if check.asked_snoozes:
@@ -747,7 +784,9 @@ class Model:
                 about,
             )
         if len(check.repeats) == 1:
-            is_due = row["status"] == "overdue" and check.repeats != {None}
+            is_due = row["status"] == "overdue" and check.repeats != {
+                None
+            }
             self.require(
                 is_due == (row["remind_at"] is not None),
                 "a reminder is due, or none",

@@ -15,8 +15,12 @@ ANSWERS = {
         302, "The receiver answered 302; redirects are not followed."
     ),
     "fails": Outcome(500, "The receiver answered 500."),
-    "is busy": Outcome(429, "The receiver answered 429.", retry_after="120"),
-    "is hasty": Outcome(503, "The receiver answered 503.", retry_after="1"),
+    "is busy": Outcome(
+        429, "The receiver answered 429.", retry_after="120"
+    ),
+    "is hasty": Outcome(
+        503, "The receiver answered 503.", retry_after="1"
+    ),
 }
 """What a receiver does with a post at once, by the name of that; one that hangs does nothing."""
 ASKED_SECONDS = {

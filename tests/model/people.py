@@ -112,7 +112,9 @@ class Job:
             model.unanswered(sent_at, self.known)
             return
         answered = (
-            model.answered_ping if signal == "ping" else model.answered_failure
+            model.answered_ping
+            if signal == "ping"
+            else model.answered_failure
         )
         answered(self.known, sent_at, self._world.now, status)
         if status == 404:
@@ -139,11 +141,16 @@ class Owner:
                 return
             self._key = answer["key"]
             for _ in range(self._wanted):
-                seconds = self._luck.uniform(0, self._world.settle_seconds)
+                seconds = self._luck.uniform(
+                    0, self._world.settle_seconds
+                )
                 self._world.scheduler.after(seconds, self.create)
 
         self._ask(
-            "POST", "/register", registered, {"email": "owner@example.com"}
+            "POST",
+            "/register",
+            registered,
+            {"email": "owner@example.com"},
         )
 
     def _try_again(self, what, tried):
@@ -183,7 +190,8 @@ class Owner:
     def move(self):
         """Another webhook URL, while alerts may wait for the one before."""
         return self._patch(
-            self._any_failing_job(), {"webhook_url": self._world.new_hook()}
+            self._any_failing_job(),
+            {"webhook_url": self._world.new_hook()},
         )
 
     def move_now(self, job):
@@ -201,14 +209,18 @@ class Owner:
     def remind(self):
         """Another time between reminders, or none."""
         job = self._any_failing_job()
-        is_known = job is not None and job.known.touched_at <= self._world.now
+        is_known = (
+            job is not None and job.known.touched_at <= self._world.now
+        )
         return is_known and self._patch(
             job, {"repeat_seconds": self._world.new_repeat()}
         )
 
     def snooze(self):
         """Mostly one whose alerts wait, or that is snoozed already."""
-        sweeps = self._luck.choice((3.0, 30.0, 300.0)) * self._luck.random()
+        sweeps = (
+            self._luck.choice((3.0, 30.0, 300.0)) * self._luck.random()
+        )
         return self._snooze(
             self._any_failing_job(),
             max(60, int(self._world.sweep_seconds * sweeps)),
@@ -238,10 +250,14 @@ class Owner:
                 )
             if status:
                 is_known = (
-                    status == 200 and world.scheduler.jump_seconds == jumped
+                    status == 200
+                    and world.scheduler.jump_seconds == jumped
                 )
                 world.model.answered_snooze(
-                    known, sent_at, world.now, seconds if is_known else None
+                    known,
+                    sent_at,
+                    world.now,
+                    seconds if is_known else None,
                 )
 
         def late(_status, _answer):
@@ -267,7 +283,9 @@ class Owner:
             if status and "repeat_seconds" in changes:
                 known.touched_at = self._world.now
                 known.repeats = (
-                    {changes["repeat_seconds"]} if status == 200 else before
+                    {changes["repeat_seconds"]}
+                    if status == 200
+                    else before
                 )
 
         def late(status, answer):
@@ -298,7 +316,9 @@ class Owner:
                 known.lost_changes += 1
             told(status, answer)
 
-        self._ask(method, f"/checks/{known.id}{path}", answered, body, late)
+        self._ask(
+            method, f"/checks/{known.id}{path}", answered, body, late
+        )
 
     def _may_repeat(self, known, changes):
         if "repeat_seconds" in changes:
@@ -332,7 +352,9 @@ class Owner:
         job = self._any_failing_job()
         if job is not None:
             self._ask(
-                "POST", f"/checks/{job.known.id}/test-alert", lambda *_: None
+                "POST",
+                f"/checks/{job.known.id}/test-alert",
+                lambda *_: None,
             )
         return job is not None
 
@@ -355,7 +377,9 @@ class Owner:
         def told(status, _answer):
             if status in (204, 401):
                 for job in self.jobs:
-                    job.known.gone_at = job.known.gone_at or self._world.now
+                    job.known.gone_at = (
+                        job.known.gone_at or self._world.now
+                    )
                 if self.id:
                     self._world.model.revoked[self.id] = self._world.now
                 # Nobody tells a job: what it signals before the removal comes to its check is refused too.
@@ -370,12 +394,18 @@ class Owner:
 
     def _any_failing_job(self):
         """Mostly one whose alerts wait, if there is one: that is why people look at a webhook."""
-        waiting = {alert.check_id for alert in self._world.model.open.values()}
+        waiting = {
+            alert.check_id for alert in self._world.model.open.values()
+        }
         failing = [job for job in self.jobs if job.known.id in waiting]
         is_looked_at = (
             failing and not self.is_gone and self._luck.random() < 0.7
         )
-        return self._luck.choice(failing) if is_looked_at else self._any_job()
+        return (
+            self._luck.choice(failing)
+            if is_looked_at
+            else self._any_job()
+        )
 
     def _any_job(self):
         return (
@@ -396,4 +426,6 @@ class Owner:
                 )
             told(status, answer)
 
-        self._world.server.ask(method, path, answered, late, body, self._key)
+        self._world.server.ask(
+            method, path, answered, late, body, self._key
+        )

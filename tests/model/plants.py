@@ -106,7 +106,9 @@ def revocation_in_one_transaction():
     def revoke(self, key_id):
         sql = "DELETE FROM keys WHERE id = ?"
         return self._database.write(
-            lambda connection: connection.execute(sql, (key_id,)).rowcount > 0
+            lambda connection: (
+                connection.execute(sql, (key_id,)).rowcount > 0
+            )
         )
 
     store.Keys.revoke = revoke
@@ -218,7 +220,9 @@ PLANTS = {
         ("before an earlier one", "an alert waits"),
     ),
     "revocation": Plant(
-        revocation_half_done, REVOKED, ("is not removed", "an alert waits")
+        revocation_half_done,
+        REVOKED,
+        ("is not removed", "an alert waits"),
     ),
     "heard": Plant(
         revoked_key_still_heard, REVOKED, ("a deleted check took",)
@@ -246,17 +250,23 @@ PLANTS = {
         ("for no reason", "an alert waits"),
     ),
     "taken-back": Plant(
-        taken_back_too_soon, FLAPPING, ("an alert is lost", "another status")
+        taken_back_too_soon,
+        FLAPPING,
+        ("an alert is lost", "another status"),
     ),
     # An outage that was taken back counts for two.
     "count": Plant(
-        rewritten(("SET outages = outages + 1", "SET outages = outages + 2")),
+        rewritten(
+            ("SET outages = outages + 1", "SET outages = outages + 2")
+        ),
         FLAPPING,
         ("outages are told",),
     ),
     # A failure is noted, and the check stays on time.
     "fail": Plant(
-        rewritten(("WHERE status = 'on_time' AND id IN", "WHERE 0 AND id IN")),
+        rewritten(
+            ("WHERE status = 'on_time' AND id IN", "WHERE 0 AND id IN")
+        ),
         HOURLY,
         ("a failure is lost",),
     ),
@@ -315,6 +325,8 @@ PLANTS = {
         ("an alert waits",),
     ),
     "test": Plant(
-        test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")
+        test_behind_a_failing_alert,
+        HOURLY,
+        ("an alert waits", "check.test"),
     ),
 }

@@ -125,7 +125,10 @@ class Server:
         front = self.front
         try:
             service.Service(
-                self._world.config, front, front, clock=self._scheduler.wall
+                self._world.config,
+                front,
+                front,
+                clock=self._scheduler.wall,
             ).run()
         except StartupError as error:
             self._failed_starts += 1

@@ -32,7 +32,14 @@ def test_a_day_passes_without_a_violation():
 
 
 def test_a_seed_replays_exactly():
-    arguments = ("--seed", "7", "--sweeps", "150", "--set", "sweep_seconds=60")
+    arguments = (
+        "--seed",
+        "7",
+        "--sweeps",
+        "150",
+        "--set",
+        "sweep_seconds=60",
+    )
     results = [
         json.loads(simulate(*arguments).stdout.splitlines()[-1])
         for _ in range(2)

@@ -48,7 +48,9 @@ class Troubles:
             trouble.certain = trouble.silent - STOP_SECONDS
         if trouble.forward > 2 * self._sweep_seconds + JITTER_SECONDS:
             trouble.certain = trouble.forward
-        while self._all and trouble.begin <= self._all[-1].end + self._near:
+        while (
+            self._all and trouble.begin <= self._all[-1].end + self._near
+        ):
             before = self._all.pop()
             trouble.begin = min(trouble.begin, before.begin)
             trouble.end = max(trouble.end, before.end)
@@ -73,7 +75,8 @@ class Troubles:
             if trouble.end < sent_at:
                 # A clock that started after it moves no further than to the first sweep.
                 most = min(
-                    most, trouble.end + self._near + trouble.slow - sent_at
+                    most,
+                    trouble.end + self._near + trouble.slow - sent_at,
                 )
             high += max(0.0, most)
             low -= trouble.back
@@ -88,6 +91,9 @@ class Troubles:
     def _most(self, trouble):
         """It counts from the last sweep before to the second one after: one may be left out."""
         seconds = (
-            trouble.end - trouble.begin + 3 * self._sweep_seconds + LAG_SECONDS
+            trouble.end
+            - trouble.begin
+            + 3 * self._sweep_seconds
+            + LAG_SECONDS
         )
         return seconds + trouble.forward + trouble.slow

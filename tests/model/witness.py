@@ -35,7 +35,9 @@ class Witness:
             self._connection = None
 
     def committed(self, connection):
-        self._model.changed(connection.changed_rows - connection.created_rows)
+        self._model.changed(
+            connection.changed_rows - connection.created_rows
+        )
         if connection.has_alerts:
             self._compare_alerts(connection.began_at)
         if connection.has_outages:
@@ -50,7 +52,8 @@ class Witness:
             "SELECT id, webhook_url FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE state = 'pending')"
         )
         hosts = {
-            check_id: urlsplit(url or "").hostname for check_id, url in rows
+            check_id: urlsplit(url or "").hostname
+            for check_id, url in rows
         }
         self._model.require_in_time(now, hosts)
         self._require_swept(now)
@@ -121,9 +124,13 @@ class Witness:
                 # The wait begins when the result is recorded, which on a disk in trouble is long after the post. What
                 # is stored is by the clock as it was then.
                 waits_until = row["next_attempt_at"] + told.set_forward
-                told.due_at = now + waits_until - wall + now - told.posted_at
+                told.due_at = (
+                    now + waits_until - wall + now - told.posted_at
+                )
         for told in gone:
-            self._world.counts["taken back"] += self._model.is_taken_back(told)
+            self._world.counts["taken back"] += self._model.is_taken_back(
+                told
+            )
             del self._model.open[told.seq]
             self._let_next_go(told, now)
             self._require_reason(told, now)
@@ -185,9 +192,13 @@ class Witness:
         self._model.require(left == 0, "a removed key has checks", key)
 
     def _require_check(self, check, now):
-        rows = self._rows("SELECT * FROM checks WHERE id = ?", (check.id,))
+        rows = self._rows(
+            "SELECT * FROM checks WHERE id = ?", (check.id,)
+        )
         if not rows:
-            self._model.require(check.may_be_gone, "a check is lost", check)
+            self._model.require(
+                check.may_be_gone, "a check is lost", check
+            )
             return
         self._model.require(
             not check.is_deleted, "a deleted check is there again", check

@@ -87,7 +87,9 @@ class World:
         self._parent = tempfile.mkdtemp(
             prefix="cardbeat-", dir=MEMORY if MEMORY.is_dir() else None
         )
-        self.disk = disk.DISK = Disk(Path(self._parent, "data"), self.luck)
+        self.disk = disk.DISK = Disk(
+            Path(self._parent, "data"), self.luck
+        )
         self.witness = Witness(self)
         self.disk.committed = self._watched(self.witness.committed)
         self.network = Network(self.luck, HOSTS)
@@ -115,7 +117,9 @@ class World:
             self.server.start()
             self.scheduler.run(30.0)
             for share in SHARES[self.options["owners"]]:
-                self.new_owner(max(1, int(self.options["checks"] * share)))
+                self.new_owner(
+                    max(1, int(self.options["checks"] * share))
+                )
             self.scheduler.run(self.settle_seconds)
             self.faults.begin()
             self._audit_later()
@@ -149,13 +153,13 @@ class World:
         return self.luck.choice(self.owners)
 
     def new_owner(self, wanted):
-        self.owners = [owner for owner in self.owners if not owner.is_gone]
+        self.owners = [
+            owner for owner in self.owners if not owner.is_gone
+        ]
         self.owners.append(Owner(self, wanted))
 
     def new_hook(self):
-        return (
-            f"https://{self.luck.choice(HOSTS)}/{self.luck.randrange(10**6)}"
-        )
+        return f"https://{self.luck.choice(HOSTS)}/{self.luck.randrange(10**6)}"
 
     def new_period(self):
         """So long that all pings of the run together stay affordable."""
@@ -190,7 +194,9 @@ class World:
 
     def look(self, is_disturbed=False):
         """Note whether the server listens, and whether all is well, as of now."""
-        is_unheard = not self.server.is_listening or self.scheduler.is_asleep
+        is_unheard = (
+            not self.server.is_listening or self.scheduler.is_asleep
+        )
         is_silent = is_unheard or self.disk.trouble is not None
         if is_silent and self._silent_since is None:
             self._silent_since = self.now
@@ -233,7 +239,9 @@ class World:
             )
 
     def _met(self, alert_id, url, does):
-        self.model.met(alert_id, urlsplit(url).hostname or "", does in STEADY)
+        self.model.met(
+            alert_id, urlsplit(url).hostname or "", does in STEADY
+        )
 
     def _received(self, alert_id, url, does, outages):
         alert = self.model.alerts[alert_id]
@@ -264,7 +272,9 @@ def _replace_parts(world):
         return front
 
     def on_stop_signals(handler):
-        world.scheduler.own_thread().process.stop = lambda: handler(15, None)
+        world.scheduler.own_thread().process.stop = lambda: handler(
+            15, None
+        )
 
     replaced = dict.fromkeys(
         ("Store", "Painter", "CardRoutes", "PageRoutes"), Nothing

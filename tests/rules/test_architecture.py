@@ -136,7 +136,9 @@ def steps(name):
 
 
 def level(folder, part):
-    return next(n for n, parts in enumerate(LAYERS[folder]) if part in parts)
+    return next(
+        n for n, parts in enumerate(LAYERS[folder]) if part in parts
+    )
 
 
 def points_up(own, other):
@@ -196,7 +198,9 @@ def test_the_driver_of_postgresql_is_imported_only_where_it_is_asked_for():
 
 def test_no_folder_has_too_many_modules_and_each_is_a_package():
     counts = Counter(
-        path.parent for path in MODULES.values() if path.name != "__init__.py"
+        path.parent
+        for path in MODULES.values()
+        if path.name != "__init__.py"
     )
     assert counts.pop(PACKAGE) <= 12
     assert max(counts.values()) <= 15

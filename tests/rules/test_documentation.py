@@ -51,7 +51,9 @@ def test_every_link_leads_to_a_file_and_a_heading_that_are_there(path):
     links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(
         r'(?:src|href)="([^"]+)"', text
     )
-    assert not re.search(r"\]\[", text), "only links of one kind are looked at"
+    assert not re.search(r"\]\[", text), (
+        "only links of one kind are looked at"
+    )
     for link in links:
         if link.startswith("https://"):
             continue
@@ -64,7 +66,9 @@ def test_every_link_leads_to_a_file_and_a_heading_that_are_there(path):
 
 
 def test_every_file_that_contributors_are_told_of_is_there():
-    text = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (ROOT / ".github" / "CONTRIBUTING.md").read_text(
+        encoding="utf-8"
+    )
     files = [
         path.as_posix()
         for folder in ("cardbeat", "tests")
@@ -143,9 +147,9 @@ def test_cells_of_a_table_name_their_columns():
     _, text, _ = rendered(
         "# T\n\n| A `b` | C |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n", ""
     )
-    assert re.findall(r'<td role="cell" data-head="(.*?)">(.)</td>', text) == [
-        *(("A b", "1"), ("C", "2"), ("A b", "3"), ("C", "4"))
-    ]
+    assert re.findall(
+        r'<td role="cell" data-head="(.*?)">(.)</td>', text
+    ) == [*(("A b", "1"), ("C", "2"), ("A b", "3"), ("C", "4"))]
 
 
 def test_a_change_is_one_short_line_of_the_changelog():
@@ -153,7 +157,9 @@ def test_a_change_is_one_short_line_of_the_changelog():
     newest = text.partition("## [2")[2].partition("## [1")[0]
     changes = re.findall(r"^- (.+(?:\n  .+)*)", newest, re.MULTILINE)
     assert changes
-    assert [change for change in changes if len(change.split()) > 20] == []
+    assert [
+        change for change in changes if len(change.split()) > 20
+    ] == []
 
 
 SENTENCE = re.compile(
@@ -198,7 +204,8 @@ def test_the_library_is_the_published_one_and_nothing_else_is_beside_it(
     }
     for name, digest in record["files"].items():
         assert (
-            hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+            hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            == digest
         ), name
     assert record["wheel"].startswith(
         f"{record['package']}-{record['version']}-py"

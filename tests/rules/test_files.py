@@ -48,5 +48,7 @@ def test_a_missing_file_is_told(tmp_path):
 )
 def test_only_a_regular_file_is_read(tmp_path, make):
     getattr(os, make)(tmp_path / "a.toml")
-    with pytest.raises(StartupError, match=r"a\.toml is not a regular file$"):
+    with pytest.raises(
+        StartupError, match=r"a\.toml is not a regular file$"
+    ):
         read_toml(tmp_path / "a.toml")

@@ -40,7 +40,9 @@ def log(handler, text, **values):
     handler.handle(logging.makeLogRecord({"msg": text, **values}))
 
 
-def test_who_logs_does_not_wait_and_lines_beyond_the_limit_are_counted(stderr):
+def test_who_logs_does_not_wait_and_lines_beyond_the_limit_are_counted(
+    stderr,
+):
     handler = BatchHandler(stderr, most_lines=4)
     log(handler, "first")
     assert stderr.asked.wait(60)
@@ -53,7 +55,9 @@ def test_who_logs_does_not_wait_and_lines_beyond_the_limit_are_counted(stderr):
     assert handler.finish(60)
     *lines, last = stderr.lines
     assert lines == ["first", "a", "b", "c", "kept"]
-    assert last.endswith(" WARNING 5 lines were dropped: stderr is too slow")
+    assert last.endswith(
+        " WARNING 5 lines were dropped: stderr is too slow"
+    )
     handler.close()
 
 
@@ -88,7 +92,9 @@ def test_a_record_that_can_not_be_shown_is_written_as_it_is(
 ):
     """A replaced artifact has no lines for a trace."""
     for name in ("getline", "getlines", "checkcache"):
-        monkeypatch.setattr(f"linecache.{name}", Mock(side_effect=EOFError))
+        monkeypatch.setattr(
+            f"linecache.{name}", Mock(side_effect=EOFError)
+        )
     stderr.let_go.set()
     handler = BatchHandler(stderr)
     log(handler, "%d", args=("no number",), levelname="INFO")
@@ -99,7 +105,9 @@ def test_a_record_that_can_not_be_shown_is_written_as_it_is(
     assert handler.finish(60)
     unformatted, untraced = stderr.lines
     assert unformatted.startswith("INFO %d ('no number',)")
-    assert re.search(r"a request failed.*ValueError\('a reason'\)", untraced)
+    assert re.search(
+        r"a request failed.*ValueError\('a reason'\)", untraced
+    )
 
 
 def test_trouble_is_told_once_in_a_while(caplog):

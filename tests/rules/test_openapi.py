@@ -42,7 +42,9 @@ ENDPOINTS = {
 
 
 def validator(schema):
-    return Draft202012Validator({**schema, "components": FILE["components"]})
+    return Draft202012Validator(
+        {**schema, "components": FILE["components"]}
+    )
 
 
 def fits(value, schema):
@@ -106,7 +108,9 @@ def test_it_describes_the_routes_and_no_others_and_which_of_them_need_a_key(
         for route in app.service.router.routes
     }
     for name, operation in ENDPOINTS.items():
-        answer = app(*re.sub(r"\{\w+\}", "x", name).split(), key="sk_unknown")
+        answer = app(
+            *re.sub(r"\{\w+\}", "x", name).split(), key="sk_unknown"
+        )
         told = ("security" in operation, "401" in operation["responses"])
         assert told == (answer.status == 401,) * 2, name
 
@@ -117,7 +121,9 @@ def test_the_page_of_the_api_has_a_command_for_each_call_and_each_code():
             "Pages" in operation["tags"]
             or f"# {operation['summary']}\n" in DOCS["api"]
         )
-    assert [code for code in REASONS if f"`{code}`" not in DOCS["api"]] == []
+    assert [
+        code for code in REASONS if f"`{code}`" not in DOCS["api"]
+    ] == []
 
 
 def test_it_lists_each_refusal_with_its_status_and_sentence():
@@ -147,7 +153,9 @@ def test_examples_fit_their_schemas():
                 node["example"], node["schema"]
             ), node
             if isinstance(node.get("examples"), list):
-                assert all(fits(one, node) for one in node["examples"]), node
+                assert all(fits(one, node) for one in node["examples"]), (
+                    node
+                )
 
 
 def test_fields_have_the_bounds_of_the_code():
@@ -164,7 +172,9 @@ def test_fields_have_the_bounds_of_the_code():
         if field != "webhook_url":
             values += ["x" * size for size in range(300)]
         for value in values:
-            assert fits(value, schema) == is_taken(**{field: value}), value
+            assert fits(value, schema) == is_taken(**{field: value}), (
+                value
+            )
     assert (
         among(SCHEMAS["Snooze"]["properties"]["seconds"])
         == checks.SNOOZE_SECONDS

@@ -29,7 +29,9 @@ def test_every_character_that_controls_direction_is_found():
         "PDI",
     }
     expected = [
-        one for one in ALL if unicodedata.bidirectional(one) in controlling
+        one
+        for one in ALL
+        if unicodedata.bidirectional(one) in controlling
     ]
     expected += ["\u200e", "\u200f", "\u061c"]
     found = [one for one in ALL if first_control_of_direction(f"a{one}b")]
@@ -38,7 +40,9 @@ def test_every_character_that_controls_direction_is_found():
 
 def test_spaces_controls_formats_fillers_and_selectors_show_nothing():
     categories = ("Zs", "Zl", "Zp", "Cc", "Cf")
-    unseen = [one for one in ALL if unicodedata.category(one) in categories]
+    unseen = [
+        one for one in ALL if unicodedata.category(one) in categories
+    ]
     for character in ALL:
         name = unicodedata.name(character, "")
         if "VARIATION SELECTOR" in name or (
@@ -100,7 +104,10 @@ http://me:s3cret@host:80/
 https://host/x?token=s3cret
 //me:s3cret@host/
 """
-SECRETS = [*SECRETS[1:-1].split("\n"), "postgresql://me:a\ns3cret@host/db"]
+SECRETS = [
+    *SECRETS[1:-1].split("\n"),
+    "postgresql://me:a\ns3cret@host/db",
+]
 COMMANDS = """{}
 --databas={}
 --host {}
@@ -115,9 +122,7 @@ keys tier key_1 {}
 checks list --url {}
 checks apply {}
 card --title a --output a.png --template {}""".splitlines()
-VARIABLES = (
-    "DATABASE HOST PORT TIERS SWEEP_SECONDS TRUSTED_PROXY BASE_URL".split()
-)
+VARIABLES = "DATABASE HOST PORT TIERS SWEEP_SECONDS TRUSTED_PROXY BASE_URL".split()
 
 
 @pytest.mark.parametrize("variable", [None, *VARIABLES])
@@ -136,7 +141,9 @@ def test_no_message_repeats_a_password(
         monkeypatch.setenv(f"CARDBEAT_{variable}", url)
     for command in [""] if variable else COMMANDS:
         assert (
-            cli.main([word.replace("{}", url) for word in command.split()])
+            cli.main(
+                [word.replace("{}", url) for word in command.split()]
+            )
             == 2
         ), command
         told = capsys.readouterr()

@@ -57,7 +57,10 @@ def test_alerts_tell_it():
     )
     told = Facts(OVERDUE, WINTER + 60, 1, "late", 60, 0)
     body = body_of(
-        told, check, "https://b.example", zoneinfo.ZoneInfo("Europe/Berlin")
+        told,
+        check,
+        "https://b.example",
+        zoneinfo.ZoneInfo("Europe/Berlin"),
     ).decode()
     assert (
         "1 minute late since 2026-01-31 03:12 CET (02:12 UTC); no ping yet."

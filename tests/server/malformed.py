@@ -5,7 +5,11 @@ HOST = b"Host: cards.example\r\n"
 
 def get(*headers, line=b"GET /healthz HTTP/1.1", host=HOST):
     return b"\r\n".join(
-        (line, host + b"".join(header + b"\r\n" for header in headers), b"")
+        (
+            line,
+            host + b"".join(header + b"\r\n" for header in headers),
+            b"",
+        )
     )
 
 
@@ -114,7 +118,10 @@ REFUSED = {
         *[*map(get, lines(HEADERS))],
         *[get(host=host + b"\r\n") for host in lines(HOSTS)],
         *[post(header, body=b"0\r\n\r\n") for header in lines(LENGTHS)],
-        *[chunked(size + b"\r\nabcde\r\n0\r\n\r\n") for size in lines(SIZES)],
+        *[
+            chunked(size + b"\r\nabcde\r\n0\r\n\r\n")
+            for size in lines(SIZES)
+        ],
         *map(chunked, lines(CHUNKS)),
     ],
     501: [
@@ -144,5 +151,7 @@ REFUSED = {
     ],
 }
 MALFORMED = [
-    (data, status) for status, requests in REFUSED.items() for data in requests
+    (data, status)
+    for status, requests in REFUSED.items()
+    for data in requests
 ]

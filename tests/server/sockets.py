@@ -23,7 +23,12 @@ Start = Callable[..., HttpServer]
 
 
 def server_of(
-    router, limits=None, *, host="127.0.0.1", elapsed=time.monotonic, **options
+    router,
+    limits=None,
+    *,
+    host="127.0.0.1",
+    elapsed=time.monotonic,
+    **options,
 ):
     """A server of these routes, which does not serve yet."""
     listener = listen(host, 0)
@@ -96,11 +101,16 @@ class Site:
                 Route("GET", "/held", self.held),
                 Route("POST", "/held", self.held),
                 Route(
-                    "GET", "/held-big", lambda request: self.held(request, BIG)
+                    "GET",
+                    "/held-big",
+                    lambda request: self.held(request, BIG),
                 ),
                 Route("GET", "/held-in-loop", self.held, in_loop=True),
                 Route(
-                    "GET", "/big", lambda _: Response(200, BIG), in_loop=True
+                    "GET",
+                    "/big",
+                    lambda _: Response(200, BIG),
+                    in_loop=True,
                 ),
                 Route("GET", "/checks/{id}", self.quick),
                 Route("GET", "/broken", self.broken),
@@ -129,9 +139,13 @@ class Site:
     def future(self, request):
         future = Future()
         respond = (
-            self.broken if request.query else lambda body: Response(200, body)
+            self.broken
+            if request.query
+            else lambda body: Response(200, body)
         )
-        threading.Thread(target=future.set_result, args=(b"later",)).start()
+        threading.Thread(
+            target=future.set_result, args=(b"later",)
+        ).start()
         return Awaited(future, respond)
 
 
@@ -150,7 +164,9 @@ def ask(path, *headers):
 class Client:
     """A socket, and the answers cut out of what comes back on it."""
 
-    def __init__(self, server, data=b"", receive_bytes=None, address=None):
+    def __init__(
+        self, server, data=b"", receive_bytes=None, address=None
+    ):
         self.server = server
         with contextlib.ExitStack() as stack:
             self.socket = stack.enter_context(
@@ -188,7 +204,9 @@ class Client:
             field.lower().partition(": ")[0]: field.partition(": ")[2]
             for field in fields
         }
-        length = int(headers.get("content-length", "0")) if with_body else 0
+        length = (
+            int(headers.get("content-length", "0")) if with_body else 0
+        )
         while len(self.buffer) < length:
             self._receive()
         body = bytes(self.buffer[:length])

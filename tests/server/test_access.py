@@ -30,7 +30,10 @@ def test_good_answers_of_quiet_routes_have_no_line():
         Request("GET", path, path, pattern=path)
         for path in ("/healthz", "/other")
     ]
-    answers = [(health, Response(200), 0.001), (health, Response(503), 0.001)]
+    answers = [
+        (health, Response(200), 0.001),
+        (health, Response(503), 0.001),
+    ]
     lines = access_lines(
         [*answers, (other, Response(200), 0.001)], {"/healthz"}
     )

@@ -18,7 +18,9 @@ NETWORKS = {
 
 
 def test_a_client_is_an_ipv4_address_or_an_ipv6_network():
-    assert {address: network_of(address) for address in NETWORKS} == NETWORKS
+    assert {
+        address: network_of(address) for address in NETWORKS
+    } == NETWORKS
     assert network_of("2001:db8:1:2:3:4:5:6", 48) == "2001:db8:1::/48"
     assert network_of("192.0.2.1", 48) == "192.0.2.1"
 

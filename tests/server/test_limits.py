@@ -40,7 +40,9 @@ def test_at_the_limit_the_connection_that_has_waited_longest_gives_way(
     serve, site, connect
 ):
     server = serve(
-        PATIENT, max_connections=8, trusted_proxies=[ip_network("127.0.0.1")]
+        PATIENT,
+        max_connections=8,
+        trusted_proxies=[ip_network("127.0.0.1")],
     )
     held = connect(server, hold())
     assert site.is_entered()
@@ -81,7 +83,9 @@ def test_a_network_has_a_quarter_of_all_connections_but_a_trusted_proxy_all(
     serve, site, connect
 ):
     for proxies, most in (([], 2), ([ip_network("127.0.0.1")], 8)):
-        server = serve(PATIENT, max_connections=8, trusted_proxies=proxies)
+        server = serve(
+            PATIENT, max_connections=8, trusted_proxies=proxies
+        )
         *_, newest = times(8, connect, server, get())
         other = connect(server, get(), address="127.0.0.2")
         assert other.status() == 200
@@ -124,7 +128,9 @@ def test_past_the_budget_the_oldest_unfinished_bodies_give_way(
         clients.append(connect(server, part_of_body(50_000)))
         wait_until_all_is_read(server)
     assert server.connections_shed >= 2
-    assert [line.startswith("closed ") for line in caplog.messages] == [True]
+    assert [line.startswith("closed ") for line in caplog.messages] == [
+        True
+    ]
     for client in clients[-2:]:
         client.send(bytes(10_000) + get())
         assert client.body() == bytes(60_000)
@@ -136,7 +142,9 @@ def test_past_the_budget_the_oldest_unfinished_bodies_give_way(
     assert nothing_is_held(server)
 
 
-def test_past_the_budget_answers_that_are_not_taken_give_way(serve, connect):
+def test_past_the_budget_answers_that_are_not_taken_give_way(
+    serve, connect
+):
     server = serve(HOLDING)
     slow = connect(server, ask("/big"), receive_bytes=4096)
     wait_until(lambda: server.connections_shed)
@@ -185,7 +193,9 @@ def test_when_descriptors_run_out_the_newest_clients_are_served():
         address = ("127.0.0.1", int(process.stdout.readline()))
         for _ in range(100):
             stack.enter_context(
-                socket.create_connection(address, timeout=PATIENCE_SECONDS)
+                socket.create_connection(
+                    address, timeout=PATIENCE_SECONDS
+                )
             )
         for _ in range(3):
             with socket.create_connection(

@@ -17,7 +17,9 @@ def loop():
     loop.close()
 
 
-def test_no_call_is_lost_though_the_loop_takes_others_at_that_moment(loop):
+def test_no_call_is_lost_though_the_loop_takes_others_at_that_moment(
+    loop,
+):
     """A lost wake would let a call wait for the next one, and the last for ever."""
     rounds = 300
     threads = 4
@@ -25,7 +27,9 @@ def test_no_call_is_lost_though_the_loop_takes_others_at_that_moment(loop):
 
     def call():
         for _ in range(rounds):
-            loop.call_soon(lambda: taken.append(threading.current_thread()))
+            loop.call_soon(
+                lambda: taken.append(threading.current_thread())
+            )
 
     for _ in range(threads):
         threading.Thread(target=call).start()

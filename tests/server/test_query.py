@@ -28,7 +28,9 @@ def test_known_values_are_decoded(query, values):
     assert known_among(("a", "b"), query) == values
 
 
-@pytest.mark.parametrize("query", ["limit=1&limit=1", "limit&x=1&%6Cimit=2"])
+@pytest.mark.parametrize(
+    "query", ["limit=1&limit=1", "limit&x=1&%6Cimit=2"]
+)
 def test_a_known_parameter_that_is_repeated_is_refused_by_its_name(query):
     with pytest.raises(
         Invalid, match="Give the parameter limit only once"

@@ -11,7 +11,14 @@ from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.web.reader import HEADERS, Reader, split_target
 from tests.kit.lists import each
-from tests.server.malformed import CODED, HOST, MALFORMED, chunked, get, post
+from tests.server.malformed import (
+    CODED,
+    HOST,
+    MALFORMED,
+    chunked,
+    get,
+    post,
+)
 
 LIMITS = HttpLimits()
 IGNORED = b"/ignored"
@@ -113,7 +120,10 @@ CHUNKED = {
 
 def test_requests_are_cut_apart_however_they_arrive():
     stream = (
-        get() + b"\r\n" * 8000 + post(b"Content-Length: 2", body=b"{}") + get()
+        get()
+        + b"\r\n" * 8000
+        + post(b"Content-Length: 2", body=b"{}")
+        + get()
     )
     stream += post(b"Content-Length: 0")
     stream += b"".join(map(chunked, CHUNKED)) + get()
@@ -142,7 +152,8 @@ def test_the_connection_lives_as_the_client_asks(head, keep_alive):
 
 
 @pytest.mark.parametrize(
-    ("header", "size"), [(b"Content-Length: 70000", None), (CODED, b"11170")]
+    ("header", "size"),
+    [(b"Content-Length: 70000", None), (CODED, b"11170")],
 )
 def test_an_ignored_body_may_have_any_size_and_is_dropped_as_it_comes(
     header, size
@@ -215,7 +226,11 @@ GOOD = (
         line=b"GET http://x/og?title=%&a=\xc3 HTTP/1.0",
     ),
     post(b"Content-Length: 5", body=b"{...}"),
-    post(b"Content-Length: 7", b"Expect: 100-continue", body=b"\r\n\r\n\0GE"),
+    post(
+        b"Content-Length: 7",
+        b"Expect: 100-continue",
+        body=b"\r\n\r\n\0GE",
+    ),
     post(b"Content-Length: 9", path=IGNORED, body=b"GET / HTT"),
     chunked(b"5;a=b\r\n{...}\r\n0\r\nA: b\r\n\r\n"),
     chunked(b"4\r\nGET \r\n00\r\n\r\n", IGNORED),

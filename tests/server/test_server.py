@@ -65,7 +65,10 @@ def test_an_answer_to_a_body_too_large_survives_the_body(talk):
 
 @pytest.mark.parametrize(
     ("header", "body"),
-    [(LENGTH % LARGE, bytes(LARGE)), (CODED, CHUNK % (LARGE, bytes(LARGE)))],
+    [
+        (LENGTH % LARGE, bytes(LARGE)),
+        (CODED, CHUNK % (LARGE, bytes(LARGE))),
+    ],
 )
 def test_a_body_that_is_ignored_may_be_large_and_a_request_follows_it(
     talk, header, body
@@ -78,7 +81,8 @@ def test_a_body_that_is_ignored_may_be_large_and_a_request_follows_it(
 def test_pipelined_requests_are_answered_in_order_once_each(talk):
     bodies = [str(i).encode() for i in range(50)]
     stream = b"".join(
-        to(b"/register", length=len(body)) + body + get() for body in bodies
+        to(b"/register", length=len(body)) + body + get()
+        for body in bodies
     )
     client = talk(stream + get(b"Connection: close") * 2)
     for body in bodies:
@@ -88,7 +92,9 @@ def test_pipelined_requests_are_answered_in_order_once_each(talk):
     assert client.rest() == b""
 
 
-def test_requests_of_one_client_leave_others_their_turn(serve, site, connect):
+def test_requests_of_one_client_leave_others_their_turn(
+    serve, site, connect
+):
     clients = []
 
     def observe(answered):
@@ -133,13 +139,17 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("path", "status"), ERRORS)
-def test_an_error_of_a_route_keeps_the_connection(talk, caplog, path, status):
+def test_an_error_of_a_route_keeps_the_connection(
+    talk, caplog, path, status
+):
     client = talk(ask(path) + get())
     got, _, body = client.answer()
     assert got == status
     assert set(json.loads(body)) == {"error", "code"}
     assert b"secret" not in body
-    assert ("RuntimeError: secret detail" in caplog.text) == ("broken" in path)
+    assert ("RuntimeError: secret detail" in caplog.text) == (
+        "broken" in path
+    )
     assert client.status() == 200
 
 
@@ -159,7 +169,10 @@ def test_a_head_is_refused_before_its_body_whatever_the_length(
 
 @pytest.mark.parametrize(
     ("head", "body"),
-    [(to(b"/mine"), BODY), (chunked(b"", b"/x"), CHUNK % (len(BODY), BODY))],
+    [
+        (to(b"/mine"), BODY),
+        (chunked(b"", b"/x"), CHUNK % (len(BODY), BODY)),
+    ],
 )
 def test_a_refused_body_that_has_come_in_part_or_whole_is_left_out(
     talk, head, body
@@ -183,13 +196,19 @@ def test_who_asks_before_sending_a_body_is_refused_for_good(talk):
     assert client.rest() == b""
 
 
-def test_a_body_that_was_left_out_and_never_comes_gets_no_second_answer(talk):
-    client = talk(to(b"/nowhere") + BODY[:10], HttpLimits(body_seconds=0.3))
+def test_a_body_that_was_left_out_and_never_comes_gets_no_second_answer(
+    talk,
+):
+    client = talk(
+        to(b"/nowhere") + BODY[:10], HttpLimits(body_seconds=0.3)
+    )
     assert client.status() == 404
     assert client.rest() == b""
 
 
-def test_a_key_that_is_revoked_while_its_body_comes_opens_nothing(talk, site):
+def test_a_key_that_is_revoked_while_its_body_comes_opens_nothing(
+    talk, site
+):
     head = to(b"/mine", b"Expect: 100-continue", b"Authorization: a")
     client = talk(head)
     assert client.status() == 100
@@ -210,13 +229,18 @@ def test_a_body_too_large_hides_no_key_that_is_unknown(serve, site):
 
 # Deadlines.
 
-TRICKLES = [(b"GET / HTTP/1.1\r\n", b"A: b\r\n"), (to(b"/register"), b"x")]
+TRICKLES = [
+    (b"GET / HTTP/1.1\r\n", b"A: b\r\n"),
+    (to(b"/register"), b"x"),
+]
 
 
 @pytest.mark.parametrize(
     ("begin", "drop"), [*TRICKLES, (chunked(b""), b"1\r\nx\r\n")]
 )
-def test_a_trickled_request_is_ended_by_its_deadline(talk, clock, begin, drop):
+def test_a_trickled_request_is_ended_by_its_deadline(
+    talk, clock, begin, drop
+):
     client = talk(begin, elapsed=clock)
     server = client.server
     for _ in range(10):
@@ -294,7 +318,9 @@ def test_a_client_that_reads_slowly_gets_its_answer_whole(
 # Threads.
 
 
-def test_quick_routes_answer_while_every_thread_is_held(serve, site, connect):
+def test_quick_routes_answer_while_every_thread_is_held(
+    serve, site, connect
+):
     server = serve(threads=1)
     held = times(5, connect, server, ask("/held"))
     assert site.is_entered()
@@ -308,7 +334,8 @@ def test_one_client_leaves_threads_to_others(serve, site, connect):
     held = times(8, connect, server, ask("/held"))
     assert site.is_entered()
     assert (
-        connect(server, ask("/checks/7"), address="127.0.0.2").status() == 200
+        connect(server, ask("/checks/7"), address="127.0.0.2").status()
+        == 200
     )
     site.let_go.set()
     assert [*map(Client.body, held)] == [b"held"] * 8
@@ -375,7 +402,8 @@ def test_every_answer_is_logged_and_observed(serve, connect):
         ]
     )
     client = connect(
-        server, ask("/checks/sk_secret?key=sk_secret") + ask("/no") + b"\n"
+        server,
+        ask("/checks/sk_secret?key=sk_secret") + ask("/no") + b"\n",
     )
     ids = [client.answer()[1]["x-request-id"] for _ in range(3)]
     wait_until(lambda: len(seen) == 3)
@@ -413,7 +441,9 @@ def test_a_name_with_addresses_of_both_kinds_is_served_on_that_of_ipv4(
 ):
     found = socket.getaddrinfo("127.0.0.1", 0, type=socket.SOCK_STREAM)
     six = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 0, 0, 0))
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [six, *found])
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda *_, **__: [six, *found]
+    )
     with contextlib.closing(listen("localhost", 0)) as listener:
         assert listener.getsockname()[0] == "127.0.0.1"
 

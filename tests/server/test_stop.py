@@ -168,7 +168,9 @@ def test_a_stop_ends_with_its_time(start, clock, site, path, connect):
         assert len(slow.rest()) < len(BIG)
 
 
-def test_a_body_that_has_begun_to_come_is_waited_for(start, clock, connect):
+def test_a_body_that_has_begun_to_come_is_waited_for(
+    start, clock, connect
+):
     server = start()
     sending = connect(server, post(b"Content-Length: 4", body=b"o"))
     wait_until_all_is_read(server)

@@ -24,7 +24,8 @@ def test_a_stop_lets_jobs_that_wait_be_done_and_the_threads_end():
     wait_until(
         lambda: (
             not any(
-                "of a stop" in thread.name for thread in threading.enumerate()
+                "of a stop" in thread.name
+                for thread in threading.enumerate()
             )
         )
     )

@@ -10,7 +10,12 @@ import pytest
 
 from cardbeat import cli
 from tests.kit.support import GOOD_CHECK, App, FakeClock, service_of
-from tests.service.customer import PERIOD_SECONDS, Customer, One, delivering
+from tests.service.customer import (
+    PERIOD_SECONDS,
+    Customer,
+    One,
+    delivering,
+)
 
 
 @pytest.fixture
@@ -43,7 +48,9 @@ def one(app, key, check):
 
 
 def create(app, key, **changes):
-    return app.json("POST", "/checks", GOOD_CHECK | changes, key=key)["check"]
+    return app.json("POST", "/checks", GOOD_CHECK | changes, key=key)[
+        "check"
+    ]
 
 
 def pages(app, key, target):

@@ -46,7 +46,9 @@ class Customer:
 
     def __init__(self, app):
         self.app = app
-        issued = app.json("POST", "/register", {"email": "ops@example.com"})
+        issued = app.json(
+            "POST", "/register", {"email": "ops@example.com"}
+        )
         self.key = issued["key"]
         self.secret = issued["webhook_secret"]
 
@@ -66,10 +68,14 @@ class Customer:
 
     def verified(self, received):
         """The body, if an independent verifier accepts it under this key's secret."""
-        return Webhook(self.secret).verify(received.body, received.headers)
+        return Webhook(self.secret).verify(
+            received.body, received.headers
+        )
 
 
 def delivering(config, clock):
-    service = service_of(config._replace(allow_private_webhooks=True), clock)
+    service = service_of(
+        config._replace(allow_private_webhooks=True), clock
+    )
     service.delivery.start()
     return App(service, clock)

@@ -111,7 +111,9 @@ def refusals_have_a_status_of_the_operation_and_a_code_of_that_status(
         listed = DESCRIPTION["paths"][case.operation.path].get(
             case.method.lower(), {"responses": {}}
         )
-        assert status in OF_ANY_REQUEST or str(status) in listed["responses"]
+        assert (
+            status in OF_ANY_REQUEST or str(status) in listed["responses"]
+        )
     if status >= 400 and case.method != "HEAD":
         described = DESCRIPTION["components"]["responses"][str(status)]
         codes = described["content"]["application/json"]["examples"]

@@ -81,7 +81,9 @@ def test_whether_alerts_arrive_is_told_where_one_was_tried_and_there_is_a_webhoo
     assert told == [value, None]
 
 
-def test_any_names_are_labels_and_the_oldest_check_comes_first(create, read):
+def test_any_names_are_labels_and_the_oldest_check_comes_first(
+    create, read
+):
     names = ['a"b', "a\\b", "a\\nb", "東京 {x}", "a" * 100, "a", "a"]
     labels = [(name, create(name)[:12]) for name in names]
     assert [*read()] == labels
@@ -91,7 +93,9 @@ def test_too_many_checks_for_one_answer_are_refused(app, key, create):
     create("a")
     checks = Checks(app.service.database, app.clock, lambda: None)
     router = Router(
-        CheckMetricsRoutes(checks, app.service.keys, most_checks=0).routes()
+        CheckMetricsRoutes(
+            checks, app.service.keys, most_checks=0
+        ).routes()
     )
     path = "/checks/metrics"
     asked = Request(

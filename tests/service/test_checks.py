@@ -14,9 +14,7 @@ from tests.service.conftest import create, pages
 
 pytestmark = BOTH_ENGINES
 
-ALERT_MEMBERS = (
-    "id type state attempts last_status last_error created_at next_attempt_at"
-)
+ALERT_MEMBERS = "id type state attempts last_status last_error created_at next_attempt_at"
 UNKNOWN_ID = "0" * 32
 
 
@@ -97,7 +95,9 @@ def test_absent_fields_are_kept_and_present_ones_replaced(app, one):
     ):
         one("PATCH", "", change)
         assert change.items() <= one.read().items()
-    assert create(app, one.key, repeat_seconds=300)["repeat_seconds"] == 300
+    assert (
+        create(app, one.key, repeat_seconds=300)["repeat_seconds"] == 300
+    )
 
 
 @SQLITE
@@ -110,7 +110,9 @@ def test_the_merged_check_is_validated_under_the_keys_tier(app_of):
     assert refused(answer, 400)["field"] == "period_seconds"
     assert read(app, check, key) == check
     assert (
-        app("PATCH", path(check), {"period_seconds": 7200}, key=key).status
+        app(
+            "PATCH", path(check), {"period_seconds": 7200}, key=key
+        ).status
         == 200
     )
 
@@ -128,7 +130,11 @@ def test_if_match_must_name_the_version(app, key, method, matches):
         check = create(app, key)
         body = {"name": "b"} if method == "PATCH" else None
         answer = app(
-            method, path(check), body, key=key, headers={"if-match": if_match}
+            method,
+            path(check),
+            body,
+            key=key,
+            headers={"if-match": if_match},
         )
         if matches:
             assert answer.status == (200 if method == "PATCH" else 204)
@@ -168,7 +174,9 @@ def test_a_deleted_check_is_gone_with_its_alerts(app, one):
         assert answer.status == 404
     with app.service.database.read() as connection:
         assert (
-            connection.execute("SELECT count(*) FROM alerts").fetchone()[0]
+            connection.execute("SELECT count(*) FROM alerts").fetchone()[
+                0
+            ]
             == 0
         )
 
@@ -198,7 +206,9 @@ def test_no_more_checks_than_the_tier_allows_which_are_a_page(app, key):
     for _ in range(100):
         create(app, key)
     refused(
-        app("POST", "/checks", GOOD_CHECK, key=key), 403, "too_many_checks"
+        app("POST", "/checks", GOOD_CHECK, key=key),
+        403,
+        "too_many_checks",
     )
     page = app.json("GET", "/checks", key=key)
     assert len(page["checks"]) == 100
@@ -219,7 +229,9 @@ BAD_PAGES = {
 def test_a_bad_page_is_refused(app, key, place):
     for query in BAD_PAGES[place].split():
         answer = app("GET", f"{place}?{query}", key=key)
-        assert refused(answer, 400)["field"] == query.partition("=")[0], query
+        assert refused(answer, 400)["field"] == query.partition("=")[0], (
+            query
+        )
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])

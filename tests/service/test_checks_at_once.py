@@ -34,7 +34,9 @@ def change(heart, check, **changes):
 
 def statuses(results):
     """Those of the refusals among some results; there must be no other error."""
-    refusals = [result for result in results if isinstance(result, Exception)]
+    refusals = [
+        result for result in results if isinstance(result, Exception)
+    ]
     assert all(isinstance(refusal, Refusal) for refusal in refusals)
     return set(each(refusals, "status"))
 
@@ -44,8 +46,12 @@ def test_of_changes_of_one_version_exactly_one_succeeds_each_time(heart):
     for number in range(1, 101):
         read = heart.read(check)
         changed = heart.settings(read, name=f"name {number}")
-        results = at_once(*[partial(heart.checks.update, read, changed)] * 3)
-        (won,) = [result for result in results if isinstance(result, Check)]
+        results = at_once(
+            *[partial(heart.checks.update, read, changed)] * 3
+        )
+        (won,) = [
+            result for result in results if isinstance(result, Check)
+        ]
         assert statuses(results) == {409}
         assert heart.read(check) == won
         assert won.version == 1 + number

@@ -110,7 +110,9 @@ def test_only_what_differs_is_changed_and_no_output_shows_a_url(
     assert "SECRET" not in str(printed)
 
 
-def test_prune_lists_and_deletes_only_with_yes(applied, checks, listed, file):
+def test_prune_lists_and_deletes_only_with_yes(
+    applied, checks, listed, file
+):
     checks("apply", file('name = "used"', 'name = "idle"'))
     checks("ping", "used")
     path = file('name = "new"')
@@ -138,7 +140,9 @@ def test_a_file_without_checks_prunes_nothing(checks, listed, file):
     assert [*listed()] == ["a"]
 
 
-def test_a_renamed_check_keeps_its_ping_url(applied, checks, listed, file):
+def test_a_renamed_check_keeps_its_ping_url(
+    applied, checks, listed, file
+):
     checks("apply", file('name = "old"'))
     before = listed()["old"]["ping_url"]
     path = file('name = "new"\nwas = "old"')
@@ -188,9 +192,7 @@ def test_a_check_is_pinged_and_snoozed_by_its_name_and_the_list_shows_it(
     checks, key, file
 ):
     checks("apply", file('name = "a b"', 'name = "b"'))
-    told = (
-        "status: on_time\nrecovered: False\ndeadline_at: 2027-01-15 08:01:00\n"
-    )
+    told = "status: on_time\nrecovered: False\ndeadline_at: 2027-01-15 08:01:00\n"
     assert checks("ping", "a b") == (0, told, "")
     for time in ("604800", "7d"):
         status, out, _ = checks("snooze", "b", time)
@@ -201,7 +203,10 @@ def test_a_check_is_pinged_and_snoozed_by_its_name_and_the_list_shows_it(
     names = "LAST_PING_AT DEADLINE_AT FAILED_AT SNOOZED_UNTIL".split()
     assert headings.split()[2:6] == names
     now, later = "2027-01-15 08:00:00", "2027-01-22 08:00:00"
-    for line, *shown in ((first, "a b", now, "-"), (second, "b", "-", later)):
+    for line, *shown in (
+        (first, "a b", now, "-"),
+        (second, "b", "-", later),
+    ):
         row = re.split("  +", line)
         assert [row[0], row[2], row[5]] == shown
     ended = json.loads(checks("snooze", "b", "off", "--json")[1])

@@ -47,7 +47,9 @@ def url_of(server):
 
 
 def answer(value, status="200 OK", headers=""):
-    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+    body = (
+        value if isinstance(value, bytes) else json.dumps(value).encode()
+    )
     return (
         f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode()
         + body
@@ -95,7 +97,8 @@ def test_what_is_wrong_with_an_answer_is_one_short_line_without_control_characte
 
 
 @pytest.mark.parametrize(
-    "wrong", [[], {"deadline_at": ["a"]}, {"alerts": [[]]}, {"alerts": []}]
+    "wrong",
+    [[], {"deadline_at": ["a"]}, {"alerts": [[]]}, {"alerts": []}],
 )
 @pytest.mark.parametrize("action", ["ping", "test"])
 def test_so_it_is_with_the_answers_to_a_ping_and_a_test(
@@ -145,7 +148,10 @@ def test_all_pages_are_listed(checks, serve):
     server = serve(
         page(CHECK, following="chk_1&"), page(CHECK | {"name": "b"})
     )
-    assert each(json.loads(checks("list", "--json")[1]), "name") == ["a", "b"]
+    assert each(json.loads(checks("list", "--json")[1]), "name") == [
+        "a",
+        "b",
+    ]
     assert server.received[1].head.startswith(
         "GET /checks?limit=1000&after=chk_1%26 "
     )
@@ -192,20 +198,28 @@ def test_an_answer_that_drips_is_given_up(serve):
 @pytest.mark.parametrize(
     ("pauses", "answers", "asked"),
     [
-        ((0, 0, 0), [answer({}, "502 x"), answer({}, "503 x"), page()], 3),
+        (
+            (0, 0, 0),
+            [answer({}, "502 x"), answer({}, "503 x"), page()],
+            3,
+        ),
         ((0, 0, 0), [answer({}, "504 x")], 4),
         ((0, 0, 0), [answer({}, "404 x")], 1),
         ((), [answer({}, "503 x")], 1),
     ],
 )
-def test_an_error_that_may_pass_is_waited_for(serve, pauses, answers, asked):
+def test_an_error_that_may_pass_is_waited_for(
+    serve, pauses, answers, asked
+):
     server = serve(*answers)
     with contextlib.suppress(StartupError):
         assert Api(url_of(server), "sk_a", pauses).checks() == []
     assert len(server.received) == asked
 
 
-def test_no_server_is_one_line_at_once_for_all_but_a_ping(checks, monkeypatch):
+def test_no_server_is_one_line_at_once_for_all_but_a_ping(
+    checks, monkeypatch
+):
     pauses = []
     monkeypatch.setattr("time.sleep", pauses.append)
     monkeypatch.setenv("CARDBEAT_KEY", "sk_a")
@@ -220,7 +234,9 @@ def test_no_server_is_one_line_at_once_for_all_but_a_ping(checks, monkeypatch):
 
 
 def test_the_key_does_not_follow_a_redirect(serve):
-    server = serve(answer({}, "301 x", "Location: http://127.0.0.1:1/\r\n"))
+    server = serve(
+        answer({}, "301 x", "Location: http://127.0.0.1:1/\r\n")
+    )
     with pytest.raises(
         StartupError, match=r"answered 301 http://127\.0\.0\.1:1/"
     ):
@@ -233,7 +249,12 @@ def test_no_proxy_of_the_environment_sees_a_key_in_clear(
 ):
     proxy = serve(page())
     server = serve(page())
-    for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+    for variable in (
+        "http_proxy",
+        "HTTP_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+    ):
         monkeypatch.setenv(variable, url_of(proxy))
     checks("list")
     assert len(server.received) == 1
@@ -251,5 +272,7 @@ def test_a_proxy_for_https_is_asked_for_a_tunnel_and_sees_no_key(
     assert status == 2
     assert err.count("\n") == 1
     assert err.rstrip("\n").isprintable()
-    assert proxy.received[0].head.startswith("CONNECT server.example:443 ")
+    assert proxy.received[0].head.startswith(
+        "CONNECT server.example:443 "
+    )
     assert "sk_secret" not in str(proxy.received)

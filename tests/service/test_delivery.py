@@ -57,7 +57,9 @@ def test_without_the_flag_a_private_receiver_gets_nothing(app):
     app.service.delivery.start()
     customer = Customer(app)
     with Receiver() as receiver:
-        check = customer.check(f"http://receiver.invalid:{receiver.port}/")
+        check = customer.check(
+            f"http://receiver.invalid:{receiver.port}/"
+        )
         app.service.database.write(
             lambda connection: connection.execute(
                 "UPDATE checks SET webhook_url = ?", (receiver.url,)

@@ -36,7 +36,9 @@ def test_on_a_low_disk_nothing_new_is_taken(app, one, low_disk):
         app("POST", "/register", {"email": "b@example.com"}),
     ]
     require_refused(refused, "disk_low")
-    assert app.json("GET", "/checks", key=one.key)["checks"] == [one.check]
+    assert app.json("GET", "/checks", key=one.key)["checks"] == [
+        one.check
+    ]
     assert one.types() == []
 
 
@@ -82,5 +84,7 @@ def test_on_a_full_disk_nothing_is_acknowledged_or_half_done(app, one):
         ]
         assert one.read() == one.check
     require_refused(refused, "database_unavailable")
-    assert app.json("GET", "/checks", key=one.key)["checks"] == [one.check]
+    assert app.json("GET", "/checks", key=one.key)["checks"] == [
+        one.check
+    ]
     assert one.ping().status == app("GET", "/healthz").status == 200

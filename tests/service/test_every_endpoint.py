@@ -71,7 +71,8 @@ def test_without_a_known_key_it_is_401_and_with_one_for_cards_403(
     before = stored(app)
     for header in ("", "Bearer", "Bearer ", "Basic c2s6", "sk_unknown"):
         assert (
-            app("GET", "/key", headers={"authorization": header}).status == 401
+            app("GET", "/key", headers={"authorization": header}).status
+            == 401
         )
     for call in calls:
         for key, code in (

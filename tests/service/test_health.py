@@ -11,7 +11,9 @@ from tests.kit.support import answer_of
 ASKED = Request("GET", "/healthz", "/healthz")
 
 
-def test_health_turns_503_while_the_sweep_stalls_and_back(database, clock):
+def test_health_turns_503_while_the_sweep_stalls_and_back(
+    database, clock
+):
     sweeping = [True, False, True]
     router = Router(
         HealthRoutes(database, clock, lambda: sweeping.pop(0)).routes()

@@ -11,7 +11,9 @@ from cardbeat import cli
 from tests.kit.postgresql import BOTH_ENGINES
 from tests.kit.support import GOOD_CHECK
 
-SIMPLE = json.loads(Path(__file__).with_name("healthchecks.json").read_text())
+SIMPLE = json.loads(
+    Path(__file__).with_name("healthchecks.json").read_text()
+)
 """The check that its documentation shows."""
 ID = "31365bce8da947298ff3aaa71d56b712"
 OF_UUID = ("ping_url", "update_url", "pause_url", "resume_url")
@@ -77,7 +79,9 @@ def held(app, key):
     """The checks of the key but its first one, by name."""
     return lambda: {
         it["name"]: it
-        for it in app.json("GET", "/checks?limit=1000", key=key)["checks"][1:]
+        for it in app.json("GET", "/checks?limit=1000", key=key)[
+            "checks"
+        ][1:]
     }
 
 
@@ -110,7 +114,10 @@ def test_the_documented_answer_is_imported_and_its_ids_ping(
 def test_what_is_here_already_is_left_as_it_is(imported, held, app, key):
     imported([SIMPLE])
     app(
-        "PATCH", f"/checks/{ID}", {"name": "Mine", "grace_seconds": 1}, key=key
+        "PATCH",
+        f"/checks/{ID}",
+        {"name": "Mine", "grace_seconds": 1},
+        key=key,
     )
     before = held()
     second = other(2, name="Second")
@@ -122,12 +129,14 @@ def test_what_is_here_already_is_left_as_it_is(imported, held, app, key):
     assert held() == before | {"Second": held()["Second"]}
 
 
-def test_a_check_of_another_key_is_named_and_left_to_it(imported, app, owner):
+def test_a_check_of_another_key_is_named_and_left_to_it(
+    imported, app, owner
+):
     imported([SIMPLE])
     stranger = app.checks_key()
-    theirs = app.json("POST", "/checks", GOOD_CHECK, key=stranger)["check"][
-        "api_key_id"
-    ]
+    theirs = app.json("POST", "/checks", GOOD_CHECK, key=stranger)[
+        "check"
+    ]["api_key_id"]
     why = f"its id is here already, in the key {owner}"
     assert imported([SIMPLE], key=theirs) == (
         1,
@@ -152,12 +161,18 @@ def test_a_check_of_another_key_is_named_and_left_to_it(imported, app, owner):
             {"schedule": "15 5 * * *"},
             "it has a schedule; put timeout, a period, in its place",
         ),
-        ({"timeout": "3600"}, "The field period_seconds must be an integer"),
+        (
+            {"timeout": "3600"},
+            "The field period_seconds must be an integer",
+        ),
         (
             {"name": "\x1b[2J"},
             "The field name must not hold control characters",
         ),
-        (dict.fromkeys(OF_UUID, "https://hc-ping.com/x"), "it has no UUID"),
+        (
+            dict.fromkeys(OF_UUID, "https://hc-ping.com/x"),
+            "it has no UUID",
+        ),
     ],
 )
 def test_what_can_not_be_watched_as_it_was_is_named_and_not_imported(
@@ -205,7 +220,11 @@ def test_all_alert_one_webhook_that_is_not_shown(run, held, monkeypatch):
     )
     content = json.dumps({"checks": [other(3)]})
     printed.append(
-        run(content, "--webhook-url", "ftp://me:SECRET@chat.example/SECRET")
+        run(
+            content,
+            "--webhook-url",
+            "ftp://me:SECRET@chat.example/SECRET",
+        )
     )
     printed.append(run(content, "--webhook-url", "$CARDBEAT_TEST_NONE"))
     assert [status for status, *_ in printed] == [1, 1, 2]
@@ -216,9 +235,13 @@ def test_all_alert_one_webhook_that_is_not_shown(run, held, monkeypatch):
 
 
 @BOTH_ENGINES
-def test_over_the_limits_of_the_tier_nothing_is_imported(run, held, tmp_path):
+def test_over_the_limits_of_the_tier_nothing_is_imported(
+    run, held, tmp_path
+):
     def content(*numbers, **members):
-        return json.dumps({"checks": [other(n, **members) for n in numbers]})
+        return json.dumps(
+            {"checks": [other(n, **members) for n in numbers]}
+        )
 
     told = "the key would have 101 checks, and its tier free allows 100; nothing was imported; see: keys tier"
     assert run(content(*range(100))) == (2, "", f"cardbeat: {told}\n")

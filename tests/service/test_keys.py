@@ -14,7 +14,9 @@ pytestmark = BOTH_ENGINES
 def stored(app):
     """The rows of keys. A use is noted by any request, and left out."""
     with app.service.database.read() as connection:
-        rows = connection.execute("SELECT * FROM keys ORDER BY seq").fetchall()
+        rows = connection.execute(
+            "SELECT * FROM keys ORDER BY seq"
+        ).fetchall()
     found = [*map(dict, rows)]
     for row in found:
         del row["used_at"]
@@ -53,7 +55,9 @@ def test_registering_an_address_issues_a_checks_key_each_time(app):
 
 def test_no_value_is_stored(app):
     values = [app.cards_key(), app.checks_key()]
-    values.append(app.json("POST", "/key/read-only", key=values[1])["key"])
+    values.append(
+        app.json("POST", "/key/read-only", key=values[1])["key"]
+    )
     text = repr(stored(app))
     assert not any(value[3:] in text for value in values)
 
@@ -84,15 +88,21 @@ ADDRESSES = {
 @pytest.mark.parametrize("status", ADDRESSES)
 def test_an_address_has_one_at_and_no_spaces_or_controls(app, status):
     for email in ADDRESSES[status]:
-        assert app("POST", "/register", {"email": email}).status == status, (
-            repr(email)
-        )
+        assert (
+            app("POST", "/register", {"email": email}).status == status
+        ), repr(email)
     assert (stored(app) == []) == (status == 400)
 
 
 BODIES = {
     400: [
-        *(b"{}", b"null", b'["a@b"]', b"[" * 60_000, b'{"email": ' * 9_000),
+        *(
+            b"{}",
+            b"null",
+            b'["a@b"]',
+            b"[" * 60_000,
+            b'{"email": ' * 9_000,
+        ),
         *(
             b'{"email": "a@b", "email": "c@d"}',
             b'{"email": "a@b", "name": "x"}',
@@ -120,7 +130,9 @@ def test_a_body_is_an_object_of_json(app):
 
 @SQLITE
 def test_a_member_that_is_unknown_or_given_twice_is_named(app):
-    members = ", ".join(f'"m{n}": 0' for n in (*range(5_000), 4_321)).encode()
+    members = ", ".join(
+        f'"m{n}": 0' for n in (*range(5_000), 4_321)
+    ).encode()
     told = (
         (b'"email": "a@b", "nmae": "x"', "unknown_field", "nmae"),
         (members, "duplicate_field", "m4321"),
@@ -139,7 +151,9 @@ def test_only_issued_keys_count_for_the_limit_of_a_client(app_of):
     app = app_of(register_per_minute=2)
     for body in ({"email": "nobody"}, {"mail": "a@b"}, {}):
         assert app("POST", "/register", body).status == 400
-    assert [app("POST", "/register").status for _ in range(2)] == [201] * 2
+    assert [app("POST", "/register").status for _ in range(2)] == [
+        201
+    ] * 2
     refused = app("POST", "/register")
     assert refused.status == 429
     assert int(refused.headers["Retry-After"]) in range(1, 31)
@@ -164,7 +178,9 @@ def test_a_key_reads_its_own_limits_and_use(app):
     assert key.startswith(read["prefix"])
 
 
-def test_rotation_gives_the_same_key_a_new_value_and_ends_the_old_one(app):
+def test_rotation_gives_the_same_key_a_new_value_and_ends_the_old_one(
+    app,
+):
     old = app.checks_key()
     created = app.json("POST", "/checks", GOOD_CHECK, key=old)
     answer = app("POST", "/key/rotate", key=old)
@@ -183,17 +199,22 @@ def test_a_new_webhook_secret_is_shown_once(app):
     assert list(answer) == ["webhook_secret"]
     assert answer["webhook_secret"].startswith("whsec_")
     assert answer["webhook_secret"] != issued["webhook_secret"]
-    assert "webhook_secret" not in app.json("GET", "/key", key=issued["key"])
+    assert "webhook_secret" not in app.json(
+        "GET", "/key", key=issued["key"]
+    )
 
 
-def test_revocation_takes_the_checks_along_and_at_once_what_is_anyones(app):
+def test_revocation_takes_the_checks_along_and_at_once_what_is_anyones(
+    app,
+):
     key = app.checks_key()
     app("POST", "/key/webhook-secret", key=key)
     check = app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]
     app.service.tidy.start()
     assert app("DELETE", "/key", key=key).status == 204
     assert not any(
-        secret in repr(stored(app)) for secret in ("example.com", "whsec_")
+        secret in repr(stored(app))
+        for secret in ("example.com", "whsec_")
     )
     assert app("GET", "/key", key=key).status == 401
     assert app("GET", f"/ping/{check['id']}").status == 404

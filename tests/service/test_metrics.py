@@ -18,7 +18,10 @@ def values(answer):
     """Every value by its name without `cardbeat_` and the values of its labels."""
     return {
         " ".join(
-            (sample.name.removeprefix("cardbeat_"), *sample.labels.values())
+            (
+                sample.name.removeprefix("cardbeat_"),
+                *sample.labels.values(),
+            )
         ): sample.value
         for found in text_string_to_metric_families(answer.body.decode())
         for sample in found.samples
@@ -62,7 +65,9 @@ COUNTED = {
 }
 
 
-def test_what_is_done_is_counted_by_what_it_is_and_no_secret_told(app, read):
+def test_what_is_done_is_counted_by_what_it_is_and_no_secret_told(
+    app, read
+):
     key = app.checks_key()
     cards_key = app.cards_key()
     check = {
@@ -86,14 +91,18 @@ def test_what_is_done_is_counted_by_what_it_is_and_no_secret_told(app, read):
     )
     # The server tells of answers, after the iteration of its loop in which they are given.
     with served(app):
-        server = SimpleNamespace(port=app.service.server.server_address[1])
+        server = SimpleNamespace(
+            port=app.service.server.server_address[1]
+        )
         for call in calls:
             ask(server, *call.split())
         app.service.sweep.sweep_once()
         ask(server, "POST", f"/ping/{ids[1]}")
         for _ in range(3):
             assert (
-                ask(server, "GET", f"/og?title=secret&key={cards_key}").status
+                ask(
+                    server, "GET", f"/og?title=secret&key={cards_key}"
+                ).status
                 == 200
             )
         wait_until(lambda: COUNTED.items() <= read().items())
@@ -125,7 +134,9 @@ def test_the_oldest_alert_that_is_due_tells_its_age(
 
 def test_they_are_there_when_the_database_is_not(monkeypatch, read):
     refusing = MagicMock(side_effect=Unavailable("database_unavailable"))
-    monkeypatch.setattr("cardbeat.heartbeat.checks.Checks.totals", refusing)
+    monkeypatch.setattr(
+        "cardbeat.heartbeat.checks.Checks.totals", refusing
+    )
     assert not [name for name in read() if name.startswith("checks")]
 
 
@@ -135,8 +146,14 @@ def test_a_duration_counts_for_every_bound_that_it_keeps():
     taken = (BOUNDS[0], BOUNDS[0] * 1.01, 1e9)
     metrics.observe([(asked, Response(), seconds) for seconds in taken])
     text = metrics.read(asked).body.decode()
-    for bound, total in {"0.0001": 1, "0.0005": 2, "10": 2, "+Inf": 3}.items():
+    for bound, total in {
+        "0.0001": 1,
+        "0.0005": 2,
+        "10": 2,
+        "+Inf": 3,
+    }.items():
         assert (
-            f'{DURATIONS}_bucket{{route="/",le="{bound}"}} {total}\n' in text
+            f'{DURATIONS}_bucket{{route="/",le="{bound}"}} {total}\n'
+            in text
         )
     assert f'{DURATIONS}_count{{route="/"}} 3\n' in text

@@ -53,7 +53,9 @@ def test_each_request_url_is_a_stored_image_of_its_own(cards):
     assert len(cards.files()) == len(others)
 
 
-def test_after_a_change_of_the_accent_a_stored_card_is_drawn_again(app_of):
+def test_after_a_change_of_the_accent_a_stored_card_is_drawn_again(
+    app_of,
+):
     app = app_of()
     target = f"/og?title=A&key={app.cards_key()}"
     answers = [app("GET", target), app("GET", target)]
@@ -129,7 +131,9 @@ def test_a_range_gets_its_part_another_one_the_whole_or_416(
         if part == "outside":
             assert answer.status == 416
             assert answer.headers["Cache-Control"] == "no-store"
-            assert answer.headers["Content-Range"] == f"bytes */{len(whole)}"
+            assert (
+                answer.headers["Content-Range"] == f"bytes */{len(whole)}"
+            )
         elif part == "other":
             assert answer.status == 200
             assert answer.body == whole
@@ -181,7 +185,9 @@ def test_one_client_takes_three_quarters_of_a_keys_new_cards(cards):
     assert statuses(cards, "ef") == [200, 429]
 
 
-def test_one_client_has_so_many_new_cards_a_minute_with_all_its_keys(tmp_path):
+def test_one_client_has_so_many_new_cards_a_minute_with_all_its_keys(
+    tmp_path,
+):
     cards = Cards(tmp_path, lambda _: Drawing(b"PNG", 0))
     for number in range(RENDERS_OF_CLIENT):
         cards.key = cards.keys.issue()
@@ -241,7 +247,9 @@ def test_a_store_that_cannot_be_written_still_answers(cards, caplog):
 def test_letters_that_are_not_shaped_are_counted_and_the_log_says_so(
     cards, caplog, monkeypatch
 ):
-    monkeypatch.setattr(Fonts, "unshaped", lambda _, text: text.count("ټ"))
+    monkeypatch.setattr(
+        Fonts, "unshaped", lambda _, text: text.count("ټ")
+    )
     for title, count in (("fine", "0"), ("ټول", "1")):
         assert cards.card(title).headers["X-Missing-Glyphs"] == count
     assert caplog.messages == [UNSHAPED]
@@ -265,7 +273,9 @@ class Held(Cards):
 
     def ask(self, title):
         request = self.request(self.url(title))
-        return self.pool.submit(settled, request, self.routes.card(request))
+        return self.pool.submit(
+            settled, request, self.routes.card(request)
+        )
 
     def begin(self, title, client="192.0.2.1", key=None):
         """The future of a card that waits. Raises the refusal of one too many."""
@@ -322,7 +332,8 @@ def test_clients_have_turns_and_in_these_their_keys(held):
 
 
 @pytest.mark.parametrize(
-    ("most", "client", "key"), [(64, "a", ""), (64, "", "x"), (512, "", "")]
+    ("most", "client", "key"),
+    [(64, "a", ""), (64, "", "x"), (512, "", "")],
 )
 def test_a_client_a_key_and_all_have_so_many_waiting_and_no_more(
     held, most, client, key
@@ -354,7 +365,9 @@ def test_a_card_whose_turn_comes_too_late_is_refused(held):
     in_time = held.begin("in time")
     held.clock.advance(9.5)
     held.go.set()
-    with pytest.raises(Unavailable, match="Too many of your requests wait"):
+    with pytest.raises(
+        Unavailable, match="Too many of your requests wait"
+    ):
         late.wait()
     assert in_time.wait()
 

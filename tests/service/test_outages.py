@@ -25,7 +25,9 @@ def fail_and_ping(app, check, after=5):
     app("GET", f"/ping/{check['id']}")
 
 
-def test_a_late_and_a_failed_outage_are_kept_also_without_a_webhook(app, key):
+def test_a_late_and_a_failed_outage_are_kept_also_without_a_webhook(
+    app, key
+):
     check = create(
         app, key, webhook_url=None, period_seconds=90, grace_seconds=0
     )
@@ -49,7 +51,11 @@ def test_a_late_and_a_failed_outage_are_kept_also_without_a_webhook(app, key):
 
 
 def outage(began, noticed, ended, reason):
-    moments = {"began_at": began, "noticed_at": noticed, "ended_at": ended}
+    moments = {
+        "began_at": began,
+        "noticed_at": noticed,
+        "ended_at": ended,
+    }
     return {name: at and utc_text(at) for name, at in moments.items()} | {
         "reason": reason
     }
@@ -61,7 +67,9 @@ def test_those_of_all_checks_come_newest_first_and_in_pages(app, key):
     for check in (one, other, one, create(app, strangers), one, other):
         app.clock.advance(60)
         fail_and_ping(app, check)
-    found = each(pages(app, key, "/checks/outages?limit=2&days=7"), "outages")
+    found = each(
+        pages(app, key, "/checks/outages?limit=2&days=7"), "outages"
+    )
     seen = [each(page, "check_id") for page in found]
     assert seen == [
         [other["id"], one["id"]],
@@ -85,7 +93,9 @@ def test_those_of_all_checks_come_newest_first_and_in_pages(app, key):
 def test_of_days_that_are_asked_for_and_no_others(app, key, check):
     def seen(days):
         return len(
-            app.json("GET", f"/checks/outages?days={days}", key=key)["outages"]
+            app.json("GET", f"/checks/outages?days={days}", key=key)[
+                "outages"
+            ]
         )
 
     fail_and_ping(app, check)
@@ -110,12 +120,15 @@ def test_they_are_kept_for_92_days(app, key, check):
         tidy.tidy()
         with app.service.database.read() as connection:
             assert (
-                connection.execute("SELECT count(*) FROM outages").fetchone()[
-                    0
-                ]
+                connection.execute(
+                    "SELECT count(*) FROM outages"
+                ).fetchone()[0]
                 == left
             )
-    kept = {"outages": [], "kept_since": utc_text(app.clock.now - 92 * DAY)}
+    kept = {
+        "outages": [],
+        "kept_since": utc_text(app.clock.now - 92 * DAY),
+    }
     assert outages_of(app, check, key) == kept
 
 
@@ -127,7 +140,14 @@ def test_of_a_check_the_newest_1000_are_kept(app, key, check):
         """Outages of a second each, one after the other from now on."""
         for number in range(1, 1001):
             at = app.clock.now + number
-            values = (check["id"], check["api_key_id"], number, at, at, at + 1)
+            values = (
+                check["id"],
+                check["api_key_id"],
+                number,
+                at,
+                at,
+                at + 1,
+            )
             transaction.execute(INSERT, values)
         transaction.execute(
             "UPDATE checks SET outage = 1000 WHERE id = ?", (check["id"],)
@@ -145,8 +165,12 @@ def test_of_a_check_the_newest_1000_are_kept(app, key, check):
         == answer["outages"][-1]["noticed_at"]
         == utc_text(app.clock.now - 1000)
     )
-    assert app.json("GET", "/checks/outages", key=key)["kept_since"] == since
-    assert outages_of(app, other, key)["kept_since"] == other["created_at"]
+    assert (
+        app.json("GET", "/checks/outages", key=key)["kept_since"] == since
+    )
+    assert (
+        outages_of(app, other, key)["kept_since"] == other["created_at"]
+    )
 
 
 def test_before_the_upgrade_none_were_kept(app, key, check):
@@ -164,4 +188,7 @@ def test_they_go_with_their_check(app, key, check):
     fail_and_ping(app, check)
     app("DELETE", f"/checks/{check['id']}", key=key)
     assert app.json("GET", "/checks/outages", key=key)["outages"] == []
-    assert app("GET", f"/checks/{check['id']}/outages", key=key).status == 404
+    assert (
+        app("GET", f"/checks/{check['id']}/outages", key=key).status
+        == 404
+    )

@@ -26,7 +26,9 @@ def site(base_url="https://cards.example", accent=None, is_open=True):
     router = Router(PageRoutes(base_url, accent, is_open).routes())
 
     def get(path, method="GET", **headers):
-        return answer_of(router, Request(method, path, path, headers=headers))
+        return answer_of(
+            router, Request(method, path, path, headers=headers)
+        )
 
     return get
 
@@ -90,7 +92,8 @@ def test_the_builder_names_the_accent_of_the_cards():
     usual = get("/")
     own = site(accent="#16a34a")("/")
     assert (
-        b'This server draws in <code id="accent">#16a34a</code>.' in own.body
+        b'This server draws in <code id="accent">#16a34a</code>.'
+        in own.body
     )
     assert b"This server draws" not in usual.body
     assert own.headers["ETag"] != usual.headers["ETag"]
@@ -110,7 +113,9 @@ FILES = (
 
 
 @pytest.mark.parametrize("path", ["/", "/dashboard", "/docs", *FILES])
-def test_every_file_forbids_what_it_does_not_need_and_is_not_sent_again(path):
+def test_every_file_forbids_what_it_does_not_need_and_is_not_sent_again(
+    path,
+):
     first = get(path)
     policy = first.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; ")
@@ -154,8 +159,9 @@ def test_commands_have_the_servers_own_address_but_on_the_tour(base_url):
     for name in DOCS:
         text = get(f"/docs/{name}").body.decode()
         assert ("http://127.0.0.1:8080" in text) == (name == "tour"), name
-        assert "https://cards.example.com" not in text or base_url.startswith(
-            "http:"
+        assert (
+            "https://cards.example.com" not in text
+            or base_url.startswith("http:")
         ), name
     assert f"{base_url}/ping/ID" in get("/docs/checks").body.decode()
 
@@ -164,4 +170,6 @@ def test_a_page_lists_its_sections_and_all_pages():
     page = get("/docs/checks").body.decode()
     sections, pages = re.findall(r"<nav class=.*?</nav>", page, re.DOTALL)
     assert '<a href="#checks-in-a-file">Checks in a file</a>' in sections
-    assert '<a href="../docs/checks" aria-current="page">Checks</a>' in pages
+    assert (
+        '<a href="../docs/checks" aria-current="page">Checks</a>' in pages
+    )

@@ -38,10 +38,14 @@ def checks_of(app, key, count):
 
 
 def change(app, sql, *values):
-    app.service.database.write(lambda it: it.execute(sql, values).rowcount)
+    app.service.database.write(
+        lambda it: it.execute(sql, values).rowcount
+    )
 
 
-def test_a_checks_key_says_whether_it_has_one_which_names_no_address(app, key):
+def test_a_checks_key_says_whether_it_has_one_which_names_no_address(
+    app, key
+):
     assert app.json("GET", "/key", key=key)["read_only_prefix"] is None
     answer = app("POST", "/key/read-only", key=key)
     issued = json.loads(answer.body)
@@ -102,11 +106,15 @@ def test_it_can_not_find_the_rest_of_an_id_by_trying_longer_and_longer_ones(
     ids = [whole[:length] for length in (1, 11, 13, 31, 32)]
     for other in (*ids, "0" * 12, "%00" * 12, "%25" * 12, "_" * 12):
         assert app("GET", f"/checks/{other}", key=reader).status == 404
-        assert app("GET", f"/checks?after={other}", key=reader).status == 400
+        assert (
+            app("GET", f"/checks?after={other}", key=reader).status == 400
+        )
     assert app("GET", f"/ping/{whole[:12]}").status == 404
 
 
-def test_of_a_check_of_others_that_begins_alike_it_sees_its_own(app, check):
+def test_of_a_check_of_others_that_begins_alike_it_sees_its_own(
+    app, check
+):
     stranger = app.checks_key()
     reader = reader_of(app, stranger)
     (own,) = checks_of(app, stranger, 1)
@@ -116,7 +124,9 @@ def test_of_a_check_of_others_that_begins_alike_it_sees_its_own(app, check):
         check["id"][:12] + own[12:],
         own,
     )
-    seen = app.json("GET", f"/checks/{check['id'][:12]}", key=reader)["check"]
+    seen = app.json("GET", f"/checks/{check['id'][:12]}", key=reader)[
+        "check"
+    ]
     assert seen["api_key_id"] != check["api_key_id"]
 
 
@@ -145,5 +155,8 @@ def test_a_short_id_of_two_checks_is_none_of_them(app, key, reader):
     )
     for path in (f"/checks/{first[:12]}", f"/checks/{first[:12]}/alerts"):
         assert app("GET", path, key=reader).status == 404
-    assert app("GET", f"/checks?after={first[:12]}", key=reader).status == 400
+    assert (
+        app("GET", f"/checks?after={first[:12]}", key=reader).status
+        == 400
+    )
     assert app("GET", f"/checks/{third[:12]}", key=reader).status == 200

@@ -28,9 +28,15 @@ def test_every_answer_is_as_described(start, tmp_path):
     # A public base URL, because schemathesis makes webhook URLs out of the ping URLs that it sees.
     public = ("--base-url", "https://cards.example.com")
     server = start(
-        "--tiers", "tiers.toml", "--register-per-minute", "1000000", *public
+        "--tiers",
+        "tiers.toml",
+        "--register-per-minute",
+        "1000000",
+        *public,
     )
-    (tmp_path / "schemathesis.toml").write_text(f"hooks = {str(HOOKS)!r}\n")
+    (tmp_path / "schemathesis.toml").write_text(
+        f"hooks = {str(HOOKS)!r}\n"
+    )
     where = (
         f"{server.url}/openapi.json",
         "--url",
@@ -39,7 +45,14 @@ def test_every_answer_is_as_described(start, tmp_path):
         "all",
     )
     ran = subprocess.run(
-        [sys.executable, "-m", "schemathesis.cli", "run", *where, *AMOUNT],
+        [
+            sys.executable,
+            "-m",
+            "schemathesis.cli",
+            "run",
+            *where,
+            *AMOUNT,
+        ],
         check=False,
         cwd=tmp_path,
         env={

@@ -15,7 +15,8 @@ METHODS = ("GET", "HEAD", "POST")
 
 def cases(words):
     return pytest.mark.parametrize(
-        ("word", "method"), [*zip(words.split(), cycle(METHODS), strict=False)]
+        ("word", "method"),
+        [*zip(words.split(), cycle(METHODS), strict=False)],
     )
 
 
@@ -23,7 +24,9 @@ def cases(words):
     """/fail /1 /3221225477 /-1073741510 /99999999999999999999 /KILL /SIGTERM /RTMIN+1 /fail/ ?status=down
     ?a=b&status=FAILED /?status=Error /0?status=fail /1?status=up"""
 )
-def test_a_failure_is_answered_200_and_told_at_once(app, one, method, word):
+def test_a_failure_is_answered_200_and_told_at_once(
+    app, one, method, word
+):
     app.clock.advance(7)
     answer = one.ping(word, method)
     told = {
@@ -40,7 +43,9 @@ def test_a_failure_is_answered_200_and_told_at_once(app, one, method, word):
     assert one.types() == ["check.overdue"]
 
 
-@cases("? / /0 /00 /-0 /0/ ?status=up ?status=down2&x /?statuses=down ?status")
+@cases(
+    "? / /0 /00 /-0 /0/ ?status=up ?status=down2&x /?statuses=down ?status"
+)
 def test_a_ping_ends_the_outage(app, one, method, word):
     one.ping("/fail")
     app.clock.advance(9)
@@ -53,7 +58,9 @@ def test_a_ping_ends_the_outage(app, one, method, word):
 
 
 @cases("/start /log /start/")
-def test_a_start_and_a_line_of_the_log_change_nothing(app, one, method, word):
+def test_a_start_and_a_line_of_the_log_change_nothing(
+    app, one, method, word
+):
     app.clock.advance(9)
     answer = one.ping(word, method)
     told = {

@@ -25,7 +25,9 @@ def test_the_clock_of_a_snoozed_check_starts_at_its_end(app, one):
         "version": 2,
     }
     assert (
-        json.loads(answer.body)["check"] == one.check | changed == one.read()
+        json.loads(answer.body)["check"]
+        == one.check | changed
+        == one.read()
     )
     # It outlives pings and failures.
     told = {

@@ -28,7 +28,9 @@ from tests.kit.receiver import (
 from tests.kit.support import wait_until
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
-TOO_LATE = Outcome(error="There was no complete answer within 10 seconds.")
+TOO_LATE = Outcome(
+    error="There was no complete answer within 10 seconds."
+)
 NOT_HTTP = Outcome(error="The answer was not valid HTTP.")
 CLOSED = Outcome(error="The connection was closed without an answer.")
 BUSY = Outcome(503, "The receiver answered 503.", "17")
@@ -100,7 +102,10 @@ NEVER_ENDS = {
     "header": ("http", TRICKLE),
     "informational": ("http", repeat(EARLY, pause_seconds=0.2)),
     "header over TLS": ("https", over_tls(TRICKLE)),
-    "handshake": ("https", repeat(b"\x00", first=HALF_A_RECORD, read=False)),
+    "handshake": (
+        "https",
+        repeat(b"\x00", first=HALF_A_RECORD, read=False),
+    ),
 }
 
 
@@ -121,7 +126,9 @@ def test_the_head_of_an_answer_counts_however_its_body_goes_on():
 
     def pour(receiver, connection):
         receiver.read(connection)
-        connection.sendall(OK + b"Content-Length: 1000000000000000\r\n\r\n")
+        connection.sendall(
+            OK + b"Content-Length: 1000000000000000\r\n\r\n"
+        )
         with contextlib.suppress(OSError):
             while not receiver.released.is_set():
                 connection.send(b"x" * 65536)
@@ -152,7 +159,9 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(("behaviour", "outcome"), OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize(
+    ("behaviour", "outcome"), OTHERS.values(), ids=OTHERS
+)
 def test_what_is_no_answer_is_not_delivered(behaviour, outcome):
     with Receiver(behaviour) as receiver:
         assert post(receiver.url) == outcome
@@ -230,9 +239,9 @@ def test_the_name_is_looked_up_once_and_its_vetted_address_used():
 
     def rebinds(host):
         asked.append(host)
-        return leads_to("127.0.0.1" if len(asked) == 1 else "169.254.169.254")(
-            host
-        )
+        return leads_to(
+            "127.0.0.1" if len(asked) == 1 else "169.254.169.254"
+        )(host)
 
     with Receiver() as receiver:
         url = f"http://rebinding.example:{receiver.port}/"
@@ -304,7 +313,9 @@ def tunnel(port):
         receiver.read(connection)
         connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
         with socket.create_connection(("127.0.0.1", port)) as onward:
-            back = threading.Thread(target=pump, args=(onward, connection))
+            back = threading.Thread(
+                target=pump, args=(onward, connection)
+            )
             back.start()
             pump(connection, onward)
             back.join()
@@ -371,7 +382,11 @@ def test_a_proxy_connects_for_https_and_sees_nothing_of_it():
 
 PROXY_TROUBLE = (
     ("https", b"HTTP/1.1 403 no\r\n\r\n", "answered 403"),
-    ("http", b"HTTP/1.1 407 no\r\nContent-Length: 0\r\n\r\n", "answered 407"),
+    (
+        "http",
+        b"HTTP/1.1 407 no\r\nContent-Length: 0\r\n\r\n",
+        "answered 407",
+    ),
     ("https", b"what?\r\n", "gave no valid answer"),
 )
 
@@ -403,6 +418,8 @@ def test_a_failure_of_the_proxy_is_not_taken_for_the_receivers(
 )
 def test_a_proxy_gets_no_alert_for_private_addresses_and_metadata(host):
     with Receiver() as proxy:
-        outcome = post(f"http://{host}/", allow_private=False, **via(proxy))
+        outcome = post(
+            f"http://{host}/", allow_private=False, **via(proxy)
+        )
         assert "private or reserved" in outcome.error
     assert proxy.connections == 0

@@ -87,7 +87,9 @@ def empty_card(theme: Theme, mirrored: bool) -> Background:
     rows = Image.frombytes("L", (WIDTH + 1, HEIGHT), data)
     if mirrored:
         picture = rows.crop((1, 0, WIDTH + 1, HEIGHT))
-        rows.paste(picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT), (1, 0))
+        rows.paste(
+            picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT), (1, 0)
+        )
     colours = ramp_of(theme)
     if theme.panel:
         colours += shades((rgb(theme.ramp[0]),), theme.panel)
@@ -177,7 +179,9 @@ class Canvas:
         for shade_count, emoji_count in _RUNGS:
             if len(picture) <= MAX_BYTES:
                 break
-            table, colours = self._reduced(shade_count, emoji_count, inks_end)
+            table, colours = self._reduced(
+                shade_count, emoji_count, inks_end
+            )
             # The filter types of the rows are 0, which stands for itself.
             reduced = rows.translate(table)
             picture = png_file(_flat(colours), reduced, bands, DENSEST)
@@ -236,7 +240,9 @@ class Canvas:
         )
         top = 0
         for picture, x, y in self._emoji:
-            part = indices.crop((0, top, picture.width, top + picture.height))
+            part = indices.crop(
+                (0, top, picture.width, top + picture.height)
+            )
             self._image.paste(
                 part, (x + 1, y), picture.getchannel("A").point(_SEEN)
             )
@@ -285,10 +291,15 @@ def needs_ink(drawn: str) -> bool:
 
 def needs_outline(drawn: str, ink: Colour) -> bool:
     """Whether an emoji would not be seen beside text of that colour."""
-    return drawn in _judged()["dark" if luminance(rgb(ink)) > 0.2 else "light"]
+    return (
+        drawn
+        in _judged()["dark" if luminance(rgb(ink)) > 0.2 else "light"]
+    )
 
 
-def outlined(picture: Image.Image, size_px: int) -> tuple[Image.Image, int]:
+def outlined(
+    picture: Image.Image, size_px: int
+) -> tuple[Image.Image, int]:
     """Coverage of an emoji with a line around it, and the width of that line."""
     width = max(2, round(_OUTLINE_EM * size_px))
     alpha = Image.new(
@@ -297,7 +308,9 @@ def outlined(picture: Image.Image, size_px: int) -> tuple[Image.Image, int]:
     alpha.paste(picture.getchannel("A"), (width, width))
     grown = alpha
     for x, y in _DIRECTIONS:
-        moved = ImageChops.offset(alpha, round(x * width), round(y * width))
+        moved = ImageChops.offset(
+            alpha, round(x * width), round(y * width)
+        )
         grown = ImageChops.lighter(grown, moved)
     return grown, width
 
@@ -316,7 +329,9 @@ def png_file(
 ) -> bytes:
     """A card as a PNG with a palette, one byte a pixel. Each row begins with its filter type, 0."""
     header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 3, 0, 0, 0)
-    picture = SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"PLTE", palette)
+    picture = (
+        SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"PLTE", palette)
+    )
     return (
         picture
         + _chunk(b"IDAT", _compressed(rows, background, level))
@@ -331,7 +346,9 @@ def rows_of(png: bytes) -> bytes:
     return zlib.decompress(png[start + 4 : start + 4 + length])
 
 
-def _compressed(data: bytes, background: Sequence[bytes], level: int) -> bytes:
+def _compressed(
+    data: bytes, background: Sequence[bytes], level: int
+) -> bytes:
     """Data in parts, each compressed by itself: bands that are as in the background only once."""
     parts = [_BEGINNING]
     view = memoryview(data)

@@ -112,7 +112,9 @@ THEME_OF = {
 
 
 @lru_cache(64)
-def theme_of(template: str, name: str, accent: Colour | None = None) -> Theme:
+def theme_of(
+    template: str, name: str, accent: Colour | None = None
+) -> Theme:
     """The theme of that name of a template: as designed, or for an accent.
 
     The tag gets the accent, lighter or darker where it would not be read; the sign the accent as it
@@ -134,7 +136,9 @@ def theme_of(template: str, name: str, accent: Colour | None = None) -> Theme:
         panel=theme.panel and _turned(theme.panel, accent),
         accent=_readable(accent, theme),
         mark=hex_of(mark),
-        on_mark=max(_ON_MARK, key=lambda colour: contrast(rgb(colour), mark)),
+        on_mark=max(
+            _ON_MARK, key=lambda colour: contrast(rgb(colour), mark)
+        ),
     )
 
 
@@ -164,7 +168,9 @@ def _apart(colour: Rgb, grounds: list[Rgb], least: float) -> Rgb:
     hue, chroma = hue_and_chroma(colour)
     is_dark = max(lights) < 0.2
     wanted = (
-        max(lights) * least - 0.05 if is_dark else min(lights) / least - 0.05
+        max(lights) * least - 0.05
+        if is_dark
+        else min(lights) / least - 0.05
     )
     return coloured(
         _warmer(hue, wanted) if wanted < light else hue,
@@ -191,7 +197,8 @@ def hex_of(colour: Rgb) -> str:
 def mix(under: Rgb, over: Rgb, part: float) -> Rgb:
     """One colour with `part` of the other over it."""
     return tuple(
-        round(u + (o - u) * part) for u, o in zip(under, over, strict=True)
+        round(u + (o - u) * part)
+        for u, o in zip(under, over, strict=True)
     )
 
 
@@ -251,5 +258,7 @@ def _of_hls(hue: float, lightness: float, chroma: float) -> Rgb:
 
 def _linear(part: int) -> float:
     return (
-        part / 3294.6 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4
+        part / 3294.6
+        if part <= 10
+        else ((part / 255 + 0.055) / 1.055) ** 2.4
     )

@@ -84,7 +84,8 @@ class Layout(NamedTuple):
         ]
         texts = [
             text._replace(
-                x=WIDTH - text.x - text.width, align=_OTHER_SIDE[text.align]
+                x=WIDTH - text.x - text.width,
+                align=_OTHER_SIDE[text.align],
             )
             for text in self.texts
         ]

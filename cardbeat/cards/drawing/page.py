@@ -104,7 +104,9 @@ class Page:
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
         self._fonts = fonts
-        texts = " ".join((card.title, card.description, card.author, card.tag))
+        texts = " ".join(
+            (card.title, card.description, card.author, card.tag)
+        )
         self._language = language_of(texts, card.lang, card.domain)
         self._small_words = small_words(
             f"{card.title} {card.description}", card.lang
@@ -123,7 +125,9 @@ class Page:
             return layout.mirror_image()
         return layout
 
-    def rows(self, labels: Sequence[Label], width: int) -> list[list[Part]]:
+    def rows(
+        self, labels: Sequence[Label], width: int
+    ) -> list[list[Part]]:
         """The labels that have a text, in as few rows as hold them.
 
         One is cut if it fills a row alone.
@@ -164,11 +168,15 @@ class Page:
                     x = area.right - block.width_px
                 inside = area._replace(x=x, width=block.width_px)
                 self.add(
-                    block, inside, baseline - block.first_baseline_px, colour
+                    block,
+                    inside,
+                    baseline - block.first_baseline_px,
+                    colour,
                 )
                 x += block.width_px + BETWEEN
             below = max(
-                block.height_px - block.first_baseline_px for block, _ in parts
+                block.height_px - block.first_baseline_px
+                for block, _ in parts
             )
             bottom = baseline + below
         return bottom
@@ -185,7 +193,11 @@ class Page:
             )
             text = label.text[:MOST_OF_LABEL]
             block = _fitted(
-                self._fonts, text, style, area.width, language=self._language
+                self._fonts,
+                text,
+                style,
+                area.width,
+                language=self._language,
             )
             self.add(block, area, y, label.colour)
             y += block.height_px + 2 * ROW_GAP
@@ -203,7 +215,9 @@ class Page:
             language=self._language,
         )
         # Its capitals are in the middle.
-        below = round(block.size_px * CAPITAL / 2) - block.first_baseline_px
+        below = (
+            round(block.size_px * CAPITAL / 2) - block.first_baseline_px
+        )
         y = area.y + area.height // 2 + below
         if initial:
             # A stack of marks stays in the area.
@@ -232,7 +246,11 @@ class Page:
         if under:
             align = "left" if under.rtl == title.rtl else "right"
             self.add(
-                under, area, y + title.height_px + GAP, self.theme.muted, align
+                under,
+                area,
+                y + title.height_px + GAP,
+                self.theme.muted,
+                align,
             )
 
     def _planned_above(
@@ -245,7 +263,9 @@ class Page:
         found: tuple[LinePlan, LinePlan, Style] | None = None
         size_px = 0
         for lines, kept in enumerate(KEPT, 1):
-            if not self.card.description or (found and not found[1].is_cut):
+            if not self.card.description or (
+                found and not found[1].is_cut
+            ):
                 break
             under_style = DESCRIPTION._replace(max_lines=lines)
             under = planned(self._description, under_style, area.width)
@@ -263,7 +283,9 @@ class Page:
         if not found:
             return None
         title, under, under_style = found
-        return title, drawn(self._description, under, under_style, area.width)
+        return title, drawn(
+            self._description, under, under_style, area.width
+        )
 
     def add(
         self,
@@ -281,14 +303,16 @@ class Page:
     @property
     def _is_european(self) -> bool:
         letters = filter(
-            str.isalpha, {grapheme[0] for grapheme in self._title.graphemes}
+            str.isalpha,
+            {grapheme[0] for grapheme in self._title.graphemes},
         )
         return all(map(is_european, letters))
 
     @cached_property
     def _description(self) -> Paragraph:
         return self._paragraph(
-            self.card.description[:MOST_OF_DESCRIPTION], DESCRIPTION.weight
+            self.card.description[:MOST_OF_DESCRIPTION],
+            DESCRIPTION.weight,
         )
 
     def _paragraph(
@@ -307,11 +331,18 @@ class Page:
         style = Style(label.weight, LABEL_PX, LABEL_PX, LABEL_LEADING)
         names = label.text.split(".")[-MOST_NAMES:]
         starts = range(1, len(names) if label.is_domain else 1)
-        shorter = tuple(ELLIPSIS + ".".join(names[start:]) for start in starts)
+        shorter = tuple(
+            ELLIPSIS + ".".join(names[start:]) for start in starts
+        )
         text = label.text[:MOST_OF_LABEL]
         language = self._language
         return _fitted(
-            self._fonts, text, style, width, language=language, shorter=shorter
+            self._fonts,
+            text,
+            style,
+            width,
+            language=language,
+            shorter=shorter,
         )
 
 
@@ -350,7 +381,9 @@ def _decoded(name: str) -> str:
     except ValueError:
         return name
     scripts = {
-        _script_of(character) for character in decoded if character.isalpha()
+        _script_of(character)
+        for character in decoded
+        if character.isalpha()
     }
     return decoded if len(scripts) == 1 else name
 
@@ -363,4 +396,6 @@ def _script_of(letter: str) -> str:
 
 def _begins_name(grapheme: str) -> bool:
     category = unicodedata.category(grapheme[0])
-    return (category[0] in "LN" and category != "Lm") or is_emoji(grapheme)
+    return (category[0] in "LN" and category != "Lm") or is_emoji(
+        grapheme
+    )

@@ -50,7 +50,9 @@ class Drawing(NamedTuple):
 class Renderer:
     """Draws cards, in one thread."""
 
-    def __init__(self, fonts: Fonts, accent: Colour | None = None) -> None:
+    def __init__(
+        self, fonts: Fonts, accent: Colour | None = None
+    ) -> None:
         self._fonts = fonts
         self._accent = accent
 
@@ -121,13 +123,17 @@ def _paint_text(canvas: Canvas, text: Text) -> None:
         spare = text.width - line.width_px
         x = (
             text.x
-            + {"left": 0, "center": spare // 2, "right": spare}[text.align]
+            + {"left": 0, "center": spare // 2, "right": spare}[
+                text.align
+            ]
         )
         canvas.paint(
             line.ink, x, baseline + line.ink_y, text.colour, text.over
         )
         for emoji in line.emoji:
-            _paint_emoji(canvas, text, emoji, x + emoji.x, baseline + emoji.y)
+            _paint_emoji(
+                canvas, text, emoji, x + emoji.x, baseline + emoji.y
+            )
         baseline += block.line_height_px
 
 
@@ -156,7 +162,9 @@ def _background(layout: Layout) -> Background:
 
 
 def _paint_shape(canvas: Canvas, shape: Shape) -> None:
-    coverage = _coverage(shape.width, shape.height, shape.radius, shape.points)
+    coverage = _coverage(
+        shape.width, shape.height, shape.radius, shape.points
+    )
     over = shape.over or canvas.colour_at(shape.x, shape.y)
     canvas.paint(coverage, shape.x, shape.y, shape.colour, over)
 
@@ -167,7 +175,9 @@ def _coverage(
     """The coverage of a `Shape`."""
     if not points:
         return rounded(width, height, radius)
-    large = Image.new("L", (width * _SUPERSAMPLING, height * _SUPERSAMPLING))
+    large = Image.new(
+        "L", (width * _SUPERSAMPLING, height * _SUPERSAMPLING)
+    )
     corners = ((0, large.height / 2), (large.width, 0), large.size)
     ImageDraw.Draw(large).polygon(corners, fill=255)
     image = large.reduce(_SUPERSAMPLING)
@@ -181,5 +191,7 @@ def rounded(width: int, height: int, radius: int) -> Image.Image:
     scale = _SUPERSAMPLING
     large = Image.new("L", (width * scale, height * scale))
     corners = (0, 0, width * scale - 1, height * scale - 1)
-    ImageDraw.Draw(large).rounded_rectangle(corners, radius * scale, fill=255)
+    ImageDraw.Draw(large).rounded_rectangle(
+        corners, radius * scale, fill=255
+    )
     return large.reduce(scale)

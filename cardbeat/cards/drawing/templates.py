@@ -37,7 +37,9 @@ COLUMN = 232
 """Width of what stands in the margin of an article."""
 
 
-def lay_out(fonts: Fonts, card: Card, accent: Colour | None = None) -> Layout:
+def lay_out(
+    fonts: Fonts, card: Card, accent: Colour | None = None
+) -> Layout:
     """The layout of a card in its template and theme, for an accent."""
     page = Page(fonts, card, accent)
     if card.template == "blog":
@@ -53,7 +55,9 @@ def _default(page: Page) -> None:
     """For any page: a dot sends out rings; labels beside it, title and description below them."""
     theme = page.theme
     x, y = SOURCE
-    dot = Shape(x - DOT // 2, y - DOT // 2, DOT, DOT, theme.mark, DOT // 2)
+    dot = Shape(
+        x - DOT // 2, y - DOT // 2, DOT, DOT, theme.mark, DOT // 2
+    )
     page.shapes.append(dot)
     labels = (
         Label(page.card.domain, theme.ink, BOLD, is_domain=True),
@@ -71,7 +75,9 @@ def _blog(page: Page) -> None:
     theme = page.theme
     ground = theme.ramp[0]
     width, height = TAIL
-    avatar = Area(AVATAR_X, HEAD - AVATAR // 2, AVATAR, AVATAR, theme.mark)
+    avatar = Area(
+        AVATAR_X, HEAD - AVATAR // 2, AVATAR, AVATAR, theme.mark
+    )
     page.shapes += [
         Shape(
             avatar.x,
@@ -112,7 +118,9 @@ def _blog(page: Page) -> None:
     )
     rows = page.rows(labels, area.width)
     _below(
-        page, area, page.add_rows(rows, area, HEAD, last_right=bool(card.tag))
+        page,
+        area,
+        page.add_rows(rows, area, HEAD, last_right=bool(card.tag)),
     )
 
 
@@ -127,17 +135,24 @@ def _article(page: Page) -> None:
     ]
     column = Area(MARGIN, RULE + height + 20, COLUMN, BOTTOM - RULE)
     page.margin(
-        (Label(card.tag, theme.accent, BOLD), Label(card.author, theme.muted)),
+        (
+            Label(card.tag, theme.accent, BOLD),
+            Label(card.author, theme.muted),
+        ),
         column,
     )
     area = Area(AXIS, RULE + 16, RIGHT - AXIS, BOTTOM - RULE - 16)
     rows = page.rows(
         [Label(card.domain, theme.ink, BOLD, is_domain=True)], area.width
     )
-    _below(page, area, page.add_rows(rows, area, RULE + 40), spare_above=1)
+    _below(
+        page, area, page.add_rows(rows, area, RULE + 40), spare_above=1
+    )
 
 
-def _below(page: Page, area: Area, top: int, spare_above: float = 0.5) -> None:
+def _below(
+    page: Page, area: Area, top: int, spare_above: float = 0.5
+) -> None:
     """Title and description in what labels leave of an area."""
     if top > area.y:
         top += 12

@@ -114,7 +114,9 @@ def _kind_of_row(*names: str) -> type[NamedRow]:
 
 
 def _row_factory(cursor: psycopg.Cursor[Any]) -> type[NamedRow]:
-    return _kind_of_row(*[column.name for column in cursor.description or ()])
+    return _kind_of_row(
+        *[column.name for column in cursor.description or ()]
+    )
 
 
 @lru_cache(maxsize=512)
@@ -156,7 +158,9 @@ class Connection(psycopg.Connection[NamedRow]):
             if isinstance(params, Mapping)
             else params
         )
-        return super().execute(text, list(map(without_nul, values)), **options)
+        return super().execute(
+            text, list(map(without_nul, values)), **options
+        )
 
     def wait(
         self, gen: Generator[Any, Any, T], *args: Any, **options: Any
@@ -189,7 +193,9 @@ class Connection(psycopg.Connection[NamedRow]):
         try:
             done = self.execute("COMMIT").statusmessage
         except psycopg.Error as error:
-            raise Unconfirmed(f"a commit was not confirmed: {error}") from None
+            raise Unconfirmed(
+                f"a commit was not confirmed: {error}"
+            ) from None
         finally:
             self.limit_seconds = STATEMENT_SECONDS
         if self._is_warned or done != "COMMIT":
@@ -206,7 +212,9 @@ class Connection(psycopg.Connection[NamedRow]):
 
     @contextlib.contextmanager
     def long_transaction(
-        self, lock_seconds: int = 0, commit_seconds: float = COMMIT_SECONDS
+        self,
+        lock_seconds: int = 0,
+        commit_seconds: float = COMMIT_SECONDS,
     ) -> Iterator[None]:
         """The block in one transaction, without the limits of serving. Undone if it raises."""
         self.limit_seconds = inf
@@ -309,7 +317,9 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
 
 def without_nul(value: Any) -> Any:
     """The value, with each NUL in a text replaced by U+FFFD: PostgreSQL takes no NUL."""
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+    return (
+        value.replace("\0", "\ufffd") if isinstance(value, str) else value
+    )
 
 
 def _limited(

@@ -138,7 +138,9 @@ class PostgresqlDatabase(Database):
         A host that does not answer at all would keep each caller waiting for seconds.
         """
         if time.monotonic() < self._away_until:
-            raise Unreachable("the server could not be reached a moment ago")
+            raise Unreachable(
+                "the server could not be reached a moment ago"
+            )
         if self._away_until:
             self._away_until = time.monotonic() + CONNECT_SECONDS
         try:
@@ -156,5 +158,7 @@ class PostgresqlDatabase(Database):
         if isinstance(error, Unconfirmed):
             return MaybeDone()
         return (
-            Unavailable("database_unavailable") if is_trouble(error) else error
+            Unavailable("database_unavailable")
+            if is_trouble(error)
+            else error
         )

@@ -75,8 +75,12 @@ def _copy_in(
         connection.cursor() as cursor,
         cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copied,
     ):
-        for row in rows.execute(f"SELECT {names} FROM {table} ORDER BY 1"):
+        for row in rows.execute(
+            f"SELECT {names} FROM {table} ORDER BY 1"
+        ):
             copied.write_row([without_nul(value) for value in row])
     if "seq" in columns:
-        number = f"setval(pg_get_serial_sequence('{table}', 'seq'), max(seq))"
+        number = (
+            f"setval(pg_get_serial_sequence('{table}', 'seq'), max(seq))"
+        )
         connection.execute(f"SELECT {number} FROM {table}")

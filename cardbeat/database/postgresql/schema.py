@@ -39,7 +39,9 @@ def findings(connection: Transaction) -> Iterator[tuple[str, str]]:
     """
     schema = version(connection)
     tables = (
-        f"schema {schema}" if schema else "no tables yet, serving makes them"
+        f"schema {schema}"
+        if schema
+        else "no tables yet, serving makes them"
     )
     yield "ok", f"PostgreSQL is reached, {tables}"
     fsync, names, standbys, now = connection.execute(

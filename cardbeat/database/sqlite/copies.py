@@ -233,7 +233,9 @@ def _schema(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
         "SELECT type, name, sql FROM sqlite_schema"
         " WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_stat%'"
     )
-    return {(kind, name, "".join(sql.split())) for kind, name, sql in rows}
+    return {
+        (kind, name, "".join(sql.split())) for kind, name, sql in rows
+    }
 
 
 def copy_rows(source: Path | None, target: Path) -> None:
@@ -272,12 +274,16 @@ def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
     # From the first read on, the transaction sees the file as of one moment.
     copy.execute("BEGIN")
     if version < WHOLE:
-        for statement in read_text("database/sqlite/from_9.sql").split(";"):
+        for statement in read_text("database/sqlite/from_9.sql").split(
+            ";"
+        ):
             copy.execute(statement)
     else:
         for table in TABLES:
             kept = columns_of(copy, table, "old")
-            both = [name for name in columns_of(copy, table) if name in kept]
+            both = [
+                name for name in columns_of(copy, table) if name in kept
+            ]
             names = ", ".join(both)
             copy.execute(
                 f"INSERT INTO {table} ({names}) SELECT {names} FROM old.{table}"

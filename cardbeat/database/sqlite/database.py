@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from cardbeat.clock import wall_clock
-from cardbeat.database.database import Database, Write, by_work, make_together
+from cardbeat.database.database import (
+    Database,
+    Write,
+    by_work,
+    make_together,
+)
 from cardbeat.database.schema import TABLES, VERSION
 from cardbeat.database.sqlite.copies import make_database
 from cardbeat.database.sqlite.file import (
@@ -141,7 +146,9 @@ class SqliteDatabase(Database):
         self._writer.execute(f"PRAGMA busy_timeout = {READERS_LEAVE_MS}")
         emptied = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         (is_read, *_) = emptied.fetchone()
-        self._writer.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}")
+        self._writer.execute(
+            f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}"
+        )
         if is_read:
             self._empty_wal_at = size + WAL_GROWTH_BYTES
             if size > 2 * self._wal_bytes:
@@ -169,7 +176,9 @@ class SqliteDatabase(Database):
             unlock(self._lock_file)
 
     def _translated(self, error: BaseException) -> BaseException:
-        is_trouble = isinstance(error, sqlite3.OperationalError | MemoryError)
+        is_trouble = isinstance(
+            error, sqlite3.OperationalError | MemoryError
+        )
         # SQLite raises no subclass for a damaged file.
         if is_trouble or type(error) is sqlite3.DatabaseError:
             return Unavailable("database_unavailable")

@@ -64,7 +64,9 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     )
     connection.row_factory = sqlite3.Row
     # Else one text with a byte that a disk has changed ends the sweep of all checks.
-    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    connection.text_factory = partial(
+        str, encoding="utf-8", errors="replace"
+    )
     try:
         connection.executescript(
             # Else a savepoint that changes more than about 16 pages needs a temporary file, and
@@ -95,7 +97,9 @@ def opened(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
         # Raises a better error than SQLite if there is none.
         path.stat()
         if not path.is_file():
-            raise StartupError(f"{path} is not a regular file; move it away")
+            raise StartupError(
+                f"{path} is not a regular file; move it away"
+            )
         # A process was killed before it could turn on the -wal: to read undoes its write.
         if os.path.exists(f"{path}-journal"):
             mode = "rw"
@@ -110,7 +114,9 @@ def looking(path: Path) -> Iterator[sqlite3.Connection]:
     with opened(path) as connection:
         require_version(connection, path)
         if path.stat().st_size <= QUICK_CHECK_BYTES:
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            (found,) = connection.execute(
+                "PRAGMA quick_check(1)"
+            ).fetchone()
             if found != "ok":
                 raise Damaged(path)
         yield connection
@@ -159,7 +165,9 @@ def require_no_link(path: Path) -> None:
 
 def require_version(connection: sqlite3.Connection, path: Path) -> None:
     """Raise `StartupError` unless a file is ours, and of a version that can be used."""
-    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (application_id,) = connection.execute(
+        "PRAGMA application_id"
+    ).fetchone()
     if application_id != APPLICATION_ID:
         raise StartupError(
             f"{path} is not a cardbeat database; move it away or choose another data folder"
@@ -194,7 +202,9 @@ def start_up_errors(path: Path) -> Iterator[None]:
             raise Damaged(path) from None
         raise StartupError(f"can't use {path}: {error}") from None
     except OSError as error:
-        raise StartupError(f"can't use {path}: {error.strerror}") from None
+        raise StartupError(
+            f"can't use {path}: {error.strerror}"
+        ) from None
 
 
 def open_lock_file(path: Path) -> int:

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import newTable
-from fontTools.ttLib.tables._g_l_y_f import OVERLAP_COMPOUND, flagOverlapSimple
+from fontTools.ttLib.tables._g_l_y_f import (
+    OVERLAP_COMPOUND,
+    flagOverlapSimple,
+)
 from fontTools.ttLib.tables.ttProgram import Program
 
 FOLDER = Path(__file__).parents[1]

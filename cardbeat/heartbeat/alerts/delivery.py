@@ -18,7 +18,12 @@ from cardbeat.clock import Clock
 from cardbeat.config import TIERS, Tier
 from cardbeat.database import Lease, Transaction
 from cardbeat.errors import Refusal
-from cardbeat.heartbeat.alerts.limits import SENDERS, Limits, Postponed, Run
+from cardbeat.heartbeat.alerts.limits import (
+    SENDERS,
+    Limits,
+    Postponed,
+    Run,
+)
 from cardbeat.heartbeat.alerts.message import Outcome, signed_headers
 from cardbeat.heartbeat.alerts.outbox import (
     Due,
@@ -92,7 +97,9 @@ class Delivery:
         self._repair_seconds = repair_seconds
         self._stopping = threading.Event()
         # Written by the delivery's thread; any thread may read it.
-        self._totals: Counter[str] = Counter(delivered=0, retried=0, failed=0)
+        self._totals: Counter[str] = Counter(
+            delivered=0, retried=0, failed=0
+        )
         # Used by the delivery's thread alone.
         self._turns: dict[Queue, float] = {}
         """When the last run of each queue began."""
@@ -175,7 +182,9 @@ class Delivery:
     def _has_ended(self) -> bool:
         """Whether it was told to stop, and all results are stored."""
         return (
-            self._stopping.is_set() and not self._running and not self._results
+            self._stopping.is_set()
+            and not self._running
+            and not self._results
         )
 
     def _round(self) -> None:
@@ -221,7 +230,9 @@ class Delivery:
         with self._outbox.database.read() as connection:
             found = self._outbox.queues(connection)
             scan_seconds = time.monotonic() - began
-            due = [queue for queue, due_at in found.items() if due_at <= now]
+            due = [
+                queue for queue, due_at in found.items() if due_at <= now
+            ]
             due.sort(key=lambda queue: self._turns.get(queue, -math.inf))
             # Some of what is due may not begin yet.
             seconds = POLL_SECONDS
@@ -234,7 +245,9 @@ class Delivery:
             ends_at = time.monotonic() + PICK_SECONDS
             while queues and time.monotonic() < ends_at:
                 queue = queues.popleft()
-                if self._begin_one(connection, queue, candidates, int(now)):
+                if self._begin_one(
+                    connection, queue, candidates, int(now)
+                ):
                     queues.append(queue)
         if queues:
             self._look_at = -math.inf
@@ -318,7 +331,9 @@ class Delivery:
     def _send(self, run: Run) -> None:
         """Post the alerts of a run until one fails. Raises `Unavailable`."""
         ends_at = self._monotonic() + RUN_SECONDS
-        for message in self._outbox.messages(run.seqs, int(self._clock())):
+        for message in self._outbox.messages(
+            run.seqs, int(self._clock())
+        ):
             if self._stopping.is_set() or not self._has_lease():
                 return
             alert = message.alert
@@ -340,7 +355,9 @@ class Delivery:
             result = Result(message, outcome.status, outcome.error, *told)
             with self._changed:
                 has_answered = outcome.status is not None
-                self._limits.note(run, has_answered, self._monotonic() - began)
+                self._limits.note(
+                    run, has_answered, self._monotonic() - began
+                )
                 run.check_ids.discard(alert["check_id"])
                 self._results.append(result)
                 self.wake()
@@ -362,9 +379,7 @@ class Delivery:
         except Exception as error:
             # Without the error's words: they may hold the URL, which may be a secret.
             where = "".join(traceback.format_tb(error.__traceback__))
-            said = (
-                f"alert {alert_id} could not be sent: {type(error).__name__}"
-            )
+            said = f"alert {alert_id} could not be sent: {type(error).__name__}"
             log.error("%s\n%s", said, where)
             return Outcome(error=_BROKEN)
 

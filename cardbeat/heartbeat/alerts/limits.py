@@ -45,7 +45,11 @@ class Run:
     """Alerts of one queue for one host, posted one after another by one sender."""
 
     def __init__(
-        self, limits: "Limits", queue: Queue, host: str, due: Sequence[Due]
+        self,
+        limits: "Limits",
+        queue: Queue,
+        host: str,
+        due: Sequence[Due],
     ) -> None:
         self.queue = queue
         self.host = host
@@ -116,7 +120,9 @@ class Limits:
         """
         self._first_posts = HourlyLimit(monotonic)
         self._answered: set[str] = set()
-        self._troubled: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        self._troubled: defaultdict[str, dict[str, str]] = defaultdict(
+            dict
+        )
         """By key and host the address that could not be entered; "" for a host that was silent."""
 
     def has_room(self, queue: Queue) -> bool:
@@ -144,7 +150,9 @@ class Limits:
             queue, address
         )
 
-    def excluded(self, queue: Queue) -> tuple[list[str], list[str], list[str]]:
+    def excluded(
+        self, queue: Queue
+    ) -> tuple[list[str], list[str], list[str]]:
         """The hosts that get no further post of this queue now, as far as they are known.
 
         Then those that had trouble when its key posted to them last. Then those that get no first
@@ -157,7 +165,9 @@ class Limits:
                 hosts.add(name.removeprefix("host "))
         full = [host for host in hosts if self.is_full(queue, host)]
         dry = [
-            host for host in troubled if self._is_dry(queue, troubled[host])
+            host
+            for host in troubled
+            if self._is_dry(queue, troubled[host])
         ]
         return full, list(troubled), dry
 
@@ -229,7 +239,11 @@ class Limits:
         """Whether an address gets no first post of this queue in this hour."""
         taken = self._first_posts.taken(f"address {address}")
         is_limited = self._most_first_posts(queue) < math.inf
-        return queue.is_new and is_limited and taken >= FIRST_POSTS_TO_ADDRESS
+        return (
+            queue.is_new
+            and is_limited
+            and taken >= FIRST_POSTS_TO_ADDRESS
+        )
 
     def _most_first_posts(self, queue: Queue) -> float:
         """The first posts of a key in an hour; infinite for a key without limits."""

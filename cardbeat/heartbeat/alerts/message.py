@@ -24,7 +24,9 @@ TEST = "check.test"
 
 # One encoder for all: `json.dumps` makes one for each call. No escapes: an escaped emoji takes
 # three times the bytes.
-to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+to_json = json.JSONEncoder(
+    separators=(",", ":"), ensure_ascii=False
+).encode
 
 
 class Outcome(NamedTuple):
@@ -134,20 +136,24 @@ def _sentence(told: Facts, check: Check, zone: tzinfo | None) -> str:
         ended_at = check.last_ping_at or told.created_at
         began = minute_text(ended_at - told.overdue_seconds, zone)
         since = (
-            "the job failed at" if told.reason == "failed" else "overdue since"
+            "the job failed at"
+            if told.reason == "failed"
+            else "overdue since"
         )
         after = (
-            f" after {lasted}: {since} {began}" if told.overdue_seconds else ""
+            f" after {lasted}: {since} {began}"
+            if told.overdue_seconds
+            else ""
         )
         expected = minute_text(check.deadline_at, zone)
-        return (
-            f"{name} has recovered{after}; next ping expected by {expected}."
-        )
+        return f"{name} has recovered{after}; next ping expected by {expected}."
     last = "no ping yet"
     if check.last_ping_at is not None:
         last = f"last ping {minute_text(check.last_ping_at, zone)}"
     still = (
-        f"still overdue, for {lasted}" if told.type == REMINDER else "overdue"
+        f"still overdue, for {lasted}"
+        if told.type == REMINDER
+        else "overdue"
     )
     return f"{name} is {still}: {_cause(told, check, zone)}; {last}."
 
@@ -160,7 +166,9 @@ def _cause(told: Facts, check: Check, zone: tzinfo | None) -> str:
         # A snooze or a change during the outage has moved the deadline of the check.
         return f"late since {minute_text(told.created_at - told.late_seconds, zone)}"
     late = (
-        f"{_duration(told.late_seconds)} late" if told.late_seconds else "late"
+        f"{_duration(told.late_seconds)} late"
+        if told.late_seconds
+        else "late"
     )
     return f"{late} since {minute_text(check.deadline_at, zone)}"
 
@@ -173,7 +181,9 @@ def _duration(seconds: int) -> str:
         "hour": minutes // 60 % 24,
         "minute": minutes % 60,
     }
-    said = [_number(number, unit) for unit, number in units.items() if number]
+    said = [
+        _number(number, unit) for unit, number in units.items() if number
+    ]
     return " ".join(said[:2]) or _number(seconds, "second")
 
 

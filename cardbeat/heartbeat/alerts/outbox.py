@@ -82,7 +82,10 @@ class Outbox:
     """
 
     def __init__(
-        self, database: Database, base_url: str, zone: tzinfo | None = None
+        self,
+        database: Database,
+        base_url: str,
+        zone: tzinfo | None = None,
     ) -> None:
         self.database = database
         self._base_url = base_url
@@ -155,7 +158,9 @@ class Outbox:
                 found.append(self._message(alert, check, key, now))
         return found
 
-    def _message(self, alert: Row, row: Row, key: Row, now: int) -> Message:
+    def _message(
+        self, alert: Row, row: Row, key: Row, now: int
+    ) -> Message:
         """The message of an alert, whose check is shown with the state that the alert tells."""
         check = Check.from_row(row).as_of(now)
         shown = check._replace(
@@ -219,7 +224,11 @@ class Outbox:
         stored = self.database.write(store)
         note(
             GIVEN_UP,
-            [one.message.subject for one in stored if one.state == "failed"],
+            [
+                one.message.subject
+                for one in stored
+                if one.state == "failed"
+            ],
         )
         return stored
 
@@ -234,7 +243,9 @@ class Outbox:
         check_ids = [check_id for (check_id,) in rows]
         if check_ids:
             self.database.write(
-                lambda transaction: _make_next_due(transaction, check_ids, now)
+                lambda transaction: _make_next_due(
+                    transaction, check_ids, now
+                )
             )
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
@@ -267,7 +278,10 @@ _STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
 
 
 def _rows_by(
-    connection: Transaction, table: str, name: str, values: Iterable[object]
+    connection: Transaction,
+    table: str,
+    name: str,
+    values: Iterable[object],
 ) -> dict[Any, Row]:
     """The rows of a table with one of these values in this column, by that value."""
     values = list(values)
@@ -275,11 +289,14 @@ def _rows_by(
         return {}
     sql = f"SELECT * FROM {table} WHERE {name} IN ({marks(values)})"
     return {
-        row[name]: row for row in connection.execute(sql, values).fetchall()
+        row[name]: row
+        for row in connection.execute(sql, values).fetchall()
     }
 
 
-def _show(transaction: Transaction, changed: dict[str, list[str]]) -> None:
+def _show(
+    transaction: Transaction, changed: dict[str, list[str]]
+) -> None:
     """Let checks show the result of their last attempt, `ok` or `failing`."""
     for delivery, check_ids in changed.items():
         if check_ids:
@@ -368,7 +385,9 @@ def _make_next_due(
         )
 
 
-def _drop_oldest(transaction: Transaction, check_ids: Sequence[str]) -> None:
+def _drop_oldest(
+    transaction: Transaction, check_ids: Sequence[str]
+) -> None:
     """Delete the finished alerts of these checks beyond the newest `KEPT`."""
     places = (
         "SELECT seq, row_number() OVER (PARTITION BY check_id ORDER BY seq DESC) AS place"

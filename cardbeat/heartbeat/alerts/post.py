@@ -49,7 +49,9 @@ _NOT_PUBLIC = "The host's name leads to no public address."
 _NEVER = "The host's name leads to an address that is never requested."
 _NO_ADDRESS = "The host's name has no address."
 _NO_PROXY = "The proxy of this server could not be reached."
-_TOO_LATE = f"There was no complete answer within {POST_SECONDS:g} seconds."
+_TOO_LATE = (
+    f"There was no complete answer within {POST_SECONDS:g} seconds."
+)
 
 
 class _Request(urllib.request.Request):
@@ -97,7 +99,9 @@ class Sender(urllib.request.AbstractHTTPHandler):
             refusal = refusal_of(target, self._allow_private)
             if refusal is not None:
                 raise BadTarget(refusal)
-            request = _Request(target.url, body, dict(headers), method="POST")
+            request = _Request(
+                target.url, body, dict(headers), method="POST"
+            )
             request.run = run
             if target.credentials:
                 request.add_header("Authorization", _basic(target))
@@ -106,15 +110,21 @@ class Sender(urllib.request.AbstractHTTPHandler):
                 if self._proxy.credentials:
                     own = _basic(self._proxy)
                     request.add_header("Proxy-Authorization", own)
-            with self._opener.open(request, timeout=POST_SECONDS) as response:
+            with self._opener.open(
+                request, timeout=POST_SECONDS
+            ) as response:
                 return self._outcome(response.status, response.headers)
         except urllib.error.URLError as error:
             failure = error.reason
         except (OSError, http.client.HTTPException, BadTarget) as error:
             failure = error
-        return Outcome(error=_TOO_LATE if run.is_late else _sentence(failure))
+        return Outcome(
+            error=_TOO_LATE if run.is_late else _sentence(failure)
+        )
 
-    def _outcome(self, status: int, headers: Mapping[str, str]) -> Outcome:
+    def _outcome(
+        self, status: int, headers: Mapping[str, str]
+    ) -> Outcome:
         if 200 <= status < 300:
             return Outcome(status)
         who = "receiver"
@@ -123,7 +133,9 @@ class Sender(urllib.request.AbstractHTTPHandler):
             and status == http.HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
         ):
             who = "proxy of this server"
-        hint = "; redirects are not followed" if 300 <= status < 400 else ""
+        hint = (
+            "; redirects are not followed" if 300 <= status < 400 else ""
+        )
         error = f"The {who} answered {status}{hint}."
         return Outcome(status, error, headers.get("Retry-After"))
 
@@ -145,13 +157,16 @@ class Sender(urllib.request.AbstractHTTPHandler):
         failure: OSError | None = None
         is_crowded = False
         for address in addresses:
-            if not run.enter(None if self._proxy else address_name(address)):
+            if not run.enter(
+                None if self._proxy else address_name(address)
+            ):
                 is_crowded = True
                 continue
             try:
                 # A silent address must leave time for the addresses after it.
                 connection = socket.create_connection(
-                    (str(address), place[1]), POST_SECONDS / len(addresses)
+                    (str(address), place[1]),
+                    POST_SECONDS / len(addresses),
                 )
                 connection.settimeout(POST_SECONDS)
                 run.connected(connection)
@@ -160,7 +175,11 @@ class Sender(urllib.request.AbstractHTTPHandler):
                 failure = error
         if is_crowded:
             raise Postponed
-        raise failure if failure and not self._proxy else BadTarget(_NO_PROXY)
+        raise (
+            failure
+            if failure and not self._proxy
+            else BadTarget(_NO_PROXY)
+        )
 
     def _addresses(self, host: str) -> list[IpAddress]:
         """The addresses to try. Raises `BadTarget` if any address of a receiver is not allowed."""
@@ -192,7 +211,8 @@ def system_addresses(host: str) -> list[IpAddress]:
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     # A dict keeps the order and drops duplicates.
     addresses = [
-        ipaddress.ip_address(entry[4][0]) for entry in found[:ADDRESSES_VETTED]
+        ipaddress.ip_address(entry[4][0])
+        for entry in found[:ADDRESSES_VETTED]
     ]
     return list(dict.fromkeys(addresses))
 
@@ -219,7 +239,9 @@ def _final_head(stream: io.BufferedReader) -> bytes:
         if not line and left == ANSWER_BYTES:
             return line
         # A CR also ends a line for the parser: in 64 KB are 20,000 headers, 25 ms of CPU.
-        if not line.endswith(b"\n") or b"\r" in line.removesuffix(b"\r\n"):
+        if not line.endswith(b"\n") or b"\r" in line.removesuffix(
+            b"\r\n"
+        ):
             break
         if not line.strip() and not _INFORMATIONAL.match(head):
             return head + line
@@ -249,9 +271,13 @@ class _Connection(http.client.HTTPConnection):
         except (OSError, http.client.HTTPException) as error:
             status = re.search(r"failed: (\d{3}) ", f"{error} ")
             answered = (
-                f"answered {status[1]}" if status else "gave no valid answer"
+                f"answered {status[1]}"
+                if status
+                else "gave no valid answer"
             )
-            raise BadTarget(f"The proxy of this server {answered}.") from None
+            raise BadTarget(
+                f"The proxy of this server {answered}."
+            ) from None
 
 
 class _TlsConnection(_Connection, http.client.HTTPSConnection):

@@ -57,14 +57,18 @@ def _fill(form: str, words: dict[str, Any]) -> bytes:
     return filled.encode()
 
 
-def _words(alert: dict[str, Any], receiver: dict[str, Any]) -> dict[str, Any]:
+def _words(
+    alert: dict[str, Any], receiver: dict[str, Any]
+) -> dict[str, Any]:
     """What can stand in a body."""
     about: dict[str, Any] = _DATA["alerts"][alert["type"]]
     link = alert["data"]["url"]
     escapes = str.maketrans(receiver.get("escapes", {}))
     # Markup must not be looked for in the link.
     sentence = alert["text"].removesuffix(link).translate(escapes)
-    title = about["title"].format(shown_name(alert["data"]["check"]["name"]))
+    title = about["title"].format(
+        shown_name(alert["data"]["check"]["name"])
+    )
     text = sentence + link
     return about | {
         "title": title,

@@ -41,11 +41,14 @@ def record(
         taken_back = _take_back(transaction, checks, waiting)
         checks = [check for check in checks if check.id not in taken_back]
     firsts = [
-        waiting[check.id][0]["seq"] for check in checks if check.id in waiting
+        waiting[check.id][0]["seq"]
+        for check in checks
+        if check.id in waiting
     ]
     _hurry(transaction, firsts, now)
     alerts = [
-        _alert(alert_type, check, check.id in waiting, now) for check in checks
+        _alert(alert_type, check, check.id in waiting, now)
+        for check in checks
     ]
     if alerts:
         row = f"({marks(alerts[0])})"
@@ -56,7 +59,9 @@ def record(
         )
 
 
-def drop_reminders(transaction: Transaction, check_ids: Sequence[str]) -> None:
+def drop_reminders(
+    transaction: Transaction, check_ids: Sequence[str]
+) -> None:
     """Delete the reminders of these checks that wait. A running post may still arrive."""
     if check_ids:
         transaction.execute(
@@ -67,7 +72,10 @@ def drop_reminders(transaction: Transaction, check_ids: Sequence[str]) -> None:
 
 
 def move(
-    transaction: Transaction, check_id: str, webhook_url: str | None, now: int
+    transaction: Transaction,
+    check_id: str,
+    webhook_url: str | None,
+    now: int,
 ) -> None:
     """Let a changed webhook URL get what waits, at once; a removed one ends it as failed.
 
@@ -135,7 +143,9 @@ def _take_back(
     return taken_back
 
 
-def _hurry(transaction: Transaction, seqs: Sequence[int], now: int) -> None:
+def _hurry(
+    transaction: Transaction, seqs: Sequence[int], now: int
+) -> None:
     """Let alerts that wait for a retry be tried now, at no cost to their schedule.
 
     Not before `asked_until`. A test does not wait for that, and has its cost: who sends it looks

@@ -41,7 +41,11 @@ class Verdict(NamedTuple):
 
 
 def verdict(
-    outcome: Outcome, attempts: int, now: float, created_at: float, luck: float
+    outcome: Outcome,
+    attempts: int,
+    now: float,
+    created_at: float,
+    luck: float,
 ) -> Verdict:
     """The verdict on attempt number `attempts`, counted from 1; `luck` from 0 to 1 sets the jitter.
 
@@ -52,7 +56,8 @@ def verdict(
     if outcome.error is None:
         return Verdict("delivered")
     is_last = (
-        attempts > len(SCHEDULE_SECONDS) or now - created_at >= OLDEST_SECONDS
+        attempts > len(SCHEDULE_SECONDS)
+        or now - created_at >= OLDEST_SECONDS
     )
     if outcome.status == GONE or is_last:
         return Verdict("failed")

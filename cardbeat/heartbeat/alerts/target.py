@@ -107,7 +107,9 @@ class Target(NamedTuple):
     credentials: str
 
 
-@functools.lru_cache(REMEMBERED)  # a URL of 2,000 bytes takes up to 14 KB here
+@functools.lru_cache(
+    REMEMBERED
+)  # a URL of 2,000 bytes takes up to 14 KB here
 def parse(url: str) -> Target:
     """The normal form of an absolute http or https URL. Raises `BadTarget` for any other.
 
@@ -239,7 +241,9 @@ def _plain(address: IpAddress) -> IpAddress:
 def is_own(address: IpAddress) -> bool:
     """Whether an address belongs to this host: it would be a source address. Sends nothing."""
     try:
-        family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+        family = (
+            socket.AF_INET if address.version == 4 else socket.AF_INET6
+        )
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((str(address), 9))
             return ipaddress.ip_address(probe.getsockname()[0]) == address
@@ -294,7 +298,10 @@ def _require_short(text: str) -> None:
     text = text.removesuffix(".")
     # Both dots separate labels (RFC 3490, 3.1).
     labels = text.replace("\u3002", ".").split(".")
-    if len(text) > HOST_CHARACTERS or max(map(len, labels)) > LABEL_CHARACTERS:
+    if (
+        len(text) > HOST_CHARACTERS
+        or max(map(len, labels)) > LABEL_CHARACTERS
+    ):
         raise BadTarget(_TOO_LONG)
 
 

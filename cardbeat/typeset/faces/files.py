@@ -92,7 +92,9 @@ class Coverage:
             for start, stop in zip(
                 boundaries[::2], boundaries[1::2], strict=True
             ):
-                self._places[start:stop] = array("H", [place]) * (stop - start)
+                self._places[start:stop] = array("H", [place]) * (
+                    stop - start
+                )
 
     def all_with(self, text: str) -> Iterator[FontFile]:
         """The fonts that have all characters of a text, in their order."""
@@ -129,7 +131,9 @@ class Face:
     Han and emoji need no shaping, which is slow.
     """
 
-    def __init__(self, font: FontFile, weight: int, shaping: bool) -> None:
+    def __init__(
+        self, font: FontFile, weight: int, shaping: bool
+    ) -> None:
         self.font = font
         self._path = font.path(weight)
         self._raqm = shaping and not font.is_square
@@ -154,7 +158,11 @@ class Face:
     def extent(self, text: str, rtl: bool) -> tuple[float, float, float]:
         """The width of a text as one run, and its height above and below the baseline, in em."""
         if self.font.is_square:
-            return self.advance_em(text), _SQUARE_ASCENT_EM, _SQUARE_DESCENT_EM
+            return (
+                self.advance_em(text),
+                _SQUARE_ASCENT_EM,
+                _SQUARE_DESCENT_EM,
+            )
         opened = self.opened(_SAMPLED_PX)
         # At another size, the ink may reach a pixel farther.
         width = 0.0
@@ -167,7 +175,11 @@ class Face:
             width = max(width, x + box[2])
             ascent = max(ascent, 1 - box[1] - y)
             descent = max(descent, 1 + box[3] + y)
-        return width / _SAMPLED_PX, ascent / _SAMPLED_PX, descent / _SAMPLED_PX
+        return (
+            width / _SAMPLED_PX,
+            ascent / _SAMPLED_PX,
+            descent / _SAMPLED_PX,
+        )
 
     def draw(
         self,
@@ -180,7 +192,9 @@ class Face:
         """Draw a text, given in logical order, from a point of the baseline on."""
         # At least 1 px, to be seen at any size.
         stroke_px = (
-            max(1, round(size_px * _STROKE_EM)) if self._is_emboldened else 0
+            max(1, round(size_px * _STROKE_EM))
+            if self._is_emboldened
+            else 0
         )
         for part, right, below in self._parts(text, size_px, rtl):
             onto.text(
@@ -207,9 +221,13 @@ class Face:
             )
         )
 
-    def _parts(self, text: str, size_px: int, rtl: bool) -> list[PlacedText]:
+    def _parts(
+        self, text: str, size_px: int, rtl: bool
+    ) -> list[PlacedText]:
         length = self.opened(size_px).getlength
-        return placed(self._to_draw(text, rtl), self._anchors, size_px, length)
+        return placed(
+            self._to_draw(text, rtl), self._anchors, size_px, length
+        )
 
     def _to_draw(self, text: str, rtl: bool) -> str:
         if self._shaping:
@@ -240,7 +258,9 @@ def _advance_em(path: str, character: str) -> float:
 
 
 @lru_cache(128)
-def _opened(path: str, size_px: int, raqm: bool) -> ImageFont.FreeTypeFont:
+def _opened(
+    path: str, size_px: int, raqm: bool
+) -> ImageFont.FreeTypeFont:
     engine = ImageFont.Layout.RAQM if raqm else ImageFont.Layout.BASIC
     return ImageFont.truetype(
         BytesIO(_inflated(path)), size_px, layout_engine=engine

@@ -89,7 +89,9 @@ class Fonts:
                 *found[max(0, place - 1) : place],
                 *found[place + 1 : place + 2],
             ):
-                font = self._inherited(glyphs.text, beside.font, region, serif)
+                font = self._inherited(
+                    glyphs.text, beside.font, region, serif
+                )
                 if font:
                     found[place] = glyphs._replace(font=font)
                     break
@@ -116,7 +118,9 @@ class Fonts:
 
     def unshaped(self, text: str) -> int:
         """How many letters of a text are not drawn right, for want of a shaping engine."""
-        return 0 if self.shaping else len(characters("shaped").findall(text))
+        return (
+            0 if self.shaping else len(characters("shaped").findall(text))
+        )
 
     def _is_drawn(self, character: str) -> bool:
         """Whether a character is drawn, or is rightly invisible."""
@@ -124,7 +128,9 @@ class Fonts:
             return True
         return self._font(character, "j", False) is not None
 
-    def _find(self, grapheme: str, region: str, serif: bool) -> Glyphs | None:
+    def _find(
+        self, grapheme: str, region: str, serif: bool
+    ) -> Glyphs | None:
         if grapheme >= _FIRST_PRIVATE:
             return self._picture(grapheme)
         # the letter, with the marks that some font places
@@ -141,7 +147,9 @@ class Fonts:
         drawn = "".join(c for c in grapheme if c in text or c in joiners)
         return Glyphs(font, drawn, grapheme)
 
-    def _font(self, text: str, region: str, serif: bool) -> FontFile | None:
+    def _font(
+        self, text: str, region: str, serif: bool
+    ) -> FontFile | None:
         """The first font with all of a grapheme. Han is looked for first in Han fonts, signs last.
 
         Fonts of Latin, Greek and Cyrillic place marks on some letters only.
@@ -160,7 +168,8 @@ class Fonts:
         if text[0] >= _FIRST_HAN:
             tables.reverse()
         return next(
-            (font for table in tables for font in table.all_with(text)), None
+            (font for table in tables for font in table.all_with(text)),
+            None,
         )
 
     def _picture(self, sign: str) -> Glyphs | None:
@@ -182,7 +191,9 @@ class Fonts:
         if beside.covers(text[0]):
             return beside
         if beside.regions and text[0] >= _FIRST_HAN_SIGN:
-            return next(self._table(region, serif).all_with(text[0]), None)
+            return next(
+                self._table(region, serif).all_with(text[0]), None
+            )
         return None
 
     def _new_table(self, region: str, serif: bool) -> Coverage:
@@ -199,7 +210,9 @@ class Fonts:
         ]
         with_serifs = [font for font in own if font.is_serif and serif]
         plain = [font for font in own if not font.is_serif]
-        others = [font for font in fonts if font.regions and not font.is_serif]
+        others = [
+            font for font in fonts if font.regions and not font.is_serif
+        ]
         return Coverage([*with_serifs, *plain, *others])
 
 
@@ -254,7 +267,11 @@ def is_emoji(grapheme: str) -> bool:
         "emoji_presentation"
     ).match(first):
         return True
-    return EMOJI_STYLE in rest or ZWJ in rest or rest[:1] in tuple(_SKIN_TONES)
+    return (
+        EMOJI_STYLE in rest
+        or ZWJ in rest
+        or rest[:1] in tuple(_SKIN_TONES)
+    )
 
 
 @cache

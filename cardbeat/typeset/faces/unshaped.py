@@ -12,7 +12,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cardbeat.typeset.unicode.bidi import MIRRORED
-from cardbeat.typeset.unicode.clusters import ZWJ, ZWNJ, characters, clusters
+from cardbeat.typeset.unicode.clusters import (
+    ZWJ,
+    ZWNJ,
+    characters,
+    clusters,
+)
 
 AnchorPoints = dict[str, dict[str, list[float]]]
 """Character to anchor name to `[x, y]` in em, right of and above the character's origin."""
@@ -59,7 +64,9 @@ class Anchors(NamedTuple):
                 return False
         return True
 
-    def offset_em(self, mark: str, base: str) -> tuple[float, float] | None:
+    def offset_em(
+        self, mark: str, base: str
+    ) -> tuple[float, float] | None:
         """The mark's origin, right of and above that of the base; None without an anchor for it."""
         points = self.bases.get(base, {})
         for name, (x, y) in self.marks.get(mark, {}).items():
@@ -107,7 +114,10 @@ def joined(text: str) -> str:
 
 
 def placed(
-    text: str, anchors: Anchors, size_px: float, length: Callable[[str], float]
+    text: str,
+    anchors: Anchors,
+    size_px: float,
+    length: Callable[[str], float],
 ) -> list[PlacedText]:
     """The letters of a text, and each mark alone on its letter or on a mark before it.
 
@@ -120,7 +130,9 @@ def placed(
     below: list[PlacedText] = []
     for character in text:
         if character in anchors.marks and below:
-            mark = _placed_mark(character, below, anchors, size_px, length)
+            mark = _placed_mark(
+                character, below, anchors, size_px, length
+            )
             marks.append(mark)
             below.append(mark)
         else:
@@ -140,7 +152,8 @@ def _indic(grapheme: str) -> str:
 
 def _joins(character: str, before: bool, after: bool) -> bool:
     return (
-        character in (_TATWEEL, ZWJ) or (character, before, after) in _forms()
+        character in (_TATWEEL, ZWJ)
+        or (character, before, after) in _forms()
     )
 
 
@@ -157,11 +170,13 @@ def _forms() -> dict[tuple[str, bool, bool], str]:
     """
     forms: dict[tuple[str, bool, bool], str] = {}
     for codepoint in range(_FIRST_FORM, _LAST_FORM + 1):
-        kind, *parts = unicodedata.decomposition(chr(codepoint)).split() or [
-            ""
-        ]
+        kind, *parts = unicodedata.decomposition(
+            chr(codepoint)
+        ).split() or [""]
         if kind in _JOININGS and len(parts) == 1:
-            forms[chr(int(parts[0], 16)), *_JOININGS[kind]] = chr(codepoint)
+            forms[chr(int(parts[0], 16)), *_JOININGS[kind]] = chr(
+                codepoint
+            )
     for letter in map(chr, (*range(0x620, 0x700), *range(0x750, 0x780))):
         if (
             unicodedata.category(letter) == "Lo"
@@ -202,5 +217,7 @@ def _placed_mark(
             )
     centre, _ = next(iter(anchors.marks[mark].values()))
     return PlacedText(
-        mark, below[0].x_px + length(below[0].text) / 2 - centre * size_px, 0
+        mark,
+        below[0].x_px + length(below[0].text) / 2 - centre * size_px,
+        0,
     )

@@ -48,7 +48,10 @@ _WEAK = (
 Numbers after Arabic are Arabic, signs in and beside a number belong to it, others are neutral, and
 numbers after Latin are Latin. W1, before them: a mark is like its letter.
 """
-_NEUTRAL = (("(?<=L)O+(?=L)", ".", "L"), ("(?<=[REN])O+(?=[REN])", ".", "R"))
+_NEUTRAL = (
+    ("(?<=L)O+(?=L)", ".", "L"),
+    ("(?<=[REN])O+(?=[REN])", ".", "R"),
+)
 """N1: neutrals between text of one direction take it."""
 _STRONG = {"L": "L", "R": "R", "E": "R", "N": "R"}
 """The direction that a neutral sees: numbers count as right-to-left (N1)."""
@@ -63,21 +66,28 @@ def is_rtl(text: str) -> bool:
     """Whether the first strong character is right-to-left (P2, P3)."""
     kinds = map(unicodedata.bidirectional, text)
     return (
-        next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L"
+        next((kind for kind in kinds if kind in ("L", "R", "AL")), "L")
+        != "L"
     )
 
 
 def levels(text: str, rtl: bool) -> list[int]:
     """The embedding level of each character in a paragraph: odd is right-to-left."""
-    kinds = [unicodedata.bidirectional(character) or "L" for character in text]
+    kinds = [
+        unicodedata.bidirectional(character) or "L" for character in text
+    ]
     if not rtl and {"R", "AL", "AN"}.isdisjoint(kinds):
         return [0] * len(text)
     side = "R" if rtl else "L"
     # X9 removes invisible characters (BN). Each then has the level of the one before it (5.2).
     visible = [place for place, kind in enumerate(kinds) if kind != "BN"]
-    letters = "".join(_LETTERS.get(kinds[place], "O") for place in visible)
+    letters = "".join(
+        _LETTERS.get(kinds[place], "O") for place in visible
+    )
     resolved = iter(
-        _resolved("".join(text[place] for place in visible), letters, side)
+        _resolved(
+            "".join(text[place] for place in visible), letters, side
+        )
     )
     level = int(rtl)
     found = []
@@ -110,7 +120,9 @@ def _resolved(text: str, kinds: str, side: str) -> str:
     The paragraph's direction stands before and after them. So in a paragraph from the left, `E` of
     "12 א" is `L` (W7), and the space, between L and R, is `L` as the paragraph (N2).
     """
-    found = re.sub("(.)M+", lambda part: part[1] * len(part[0]), side + kinds)
+    found = re.sub(
+        "(.)M+", lambda part: part[1] * len(part[0]), side + kinds
+    )
     for rule in _WEAK:
         found = _replaced(found, *rule)
     found = side + _with_brackets(text, found[1:], kinds, side) + side
@@ -129,7 +141,9 @@ def _with_brackets(text: str, found: str, kinds: str, side: str) -> str:
     resolved = list(found)
     for start, end in _pairs(text, found):
         inside = [
-            _STRONG[kind] for kind in resolved[start:end] if kind in _STRONG
+            _STRONG[kind]
+            for kind in resolved[start:end]
+            if kind in _STRONG
         ]
         if not inside:
             continue

@@ -76,11 +76,18 @@ def breaks(graphemes: Sequence[str], language: str = "") -> list[Break]:
 
     In a language of `words.MODELS`, only breaks between its phrases are good.
     """
-    classes = ["", "", *(line_break(grapheme[0]) for grapheme in graphemes)]
+    classes = [
+        "",
+        "",
+        *(line_break(grapheme[0]) for grapheme in graphemes),
+    ]
     words = word_starts(graphemes) if "SA" in classes else set()
     found = []
     for i, grapheme in enumerate(graphemes):
-        if classes[i + 1] == classes[i + 2] == "AL" and grapheme.isascii():
+        if (
+            classes[i + 1] == classes[i + 2] == "AL"
+            and grapheme.isascii()
+        ):
             # Most of them: inside a word.
             found.append(Break.INSIDE)
         else:
@@ -89,19 +96,26 @@ def breaks(graphemes: Sequence[str], language: str = "") -> list[Break]:
     if language not in MODELS or "ID" not in classes:
         return found
     starts = phrase_starts(text, language)
-    for i, place in enumerate(accumulate(map(len, graphemes[:-1]), initial=0)):
+    for i, place in enumerate(
+        accumulate(map(len, graphemes[:-1]), initial=0)
+    ):
         if (
             found[i] == Break.GOOD
             and place not in starts
             and graphemes[i - 1] not in _ENDS_PHRASE
         ):
-            is_in_word = _IN_KATAKANA(graphemes[i - 1][-1] + graphemes[i][0])
+            is_in_word = _IN_KATAKANA(
+                graphemes[i - 1][-1] + graphemes[i][0]
+            )
             found[i] = Break.INSIDE if is_in_word else Break.ALLOWED
     return found
 
 
 def _between(
-    graphemes: Sequence[str], classes: Sequence[str], i: int, is_word: bool
+    graphemes: Sequence[str],
+    classes: Sequence[str],
+    i: int,
+    is_word: bool,
 ) -> Break:
     """The break before grapheme `i`. `is_word`: a word of a script without spaces begins there.
 
@@ -126,14 +140,19 @@ def _between(
         return Break.NEVER if is_spaceless else Break.INSIDE
     if before in _SIGNS and not is_spaceless:
         return _after_sign(left, graphemes[i - 1], before, after)
-    return Break.ALLOWED if (before, after) == ("NU", "ID") else Break.GOOD
+    return (
+        Break.ALLOWED if (before, after) == ("NU", "ID") else Break.GOOD
+    )
 
 
 def _stay(grapheme: str, before: str, after: str) -> bool:
     """Whether the rules from LB13 on keep two neighbours on one line."""
     if after in _NOT_FIRST or before in _NOT_LAST:
         return True
-    if after == "OP" and unicodedata.east_asian_width(grapheme[0]) in "FWH":
+    if (
+        after == "OP"
+        and unicodedata.east_asian_width(grapheme[0]) in "FWH"
+    ):
         return False
     return after in _TOGETHER.get(before, "")
 
@@ -196,7 +215,11 @@ def line_break(character: str) -> str:
     if listed:
         return listed
     found = next(
-        (name for first, last, name in ranges if first <= character <= last),
+        (
+            name
+            for first, last, name in ranges
+            if first <= character <= last
+        ),
         "AL",
     )
     if found == "SA" and category[0] not in "LM":

@@ -18,7 +18,9 @@ EMOJI_STYLE = "\ufe0f"
 @cache
 def characters(name: str) -> re.Pattern[str]:
     """A class of characters in `words/characters.json`."""
-    patterns: dict[str, str] = json.loads(read_text("words/characters.json"))
+    patterns: dict[str, str] = json.loads(
+        read_text("words/characters.json")
+    )
     return re.compile(patterns[name])
 
 

@@ -83,12 +83,16 @@ def _usual_of(han: str, language: str) -> int:
     if language == "zh-Hans":
         others = [_ALL["ja"], _ALL["zh-Hant"], _ALL["ko"]]
         codes += [
-            b"" for c in han if not any(_encoded(c, other) for other in others)
+            b""
+            for c in han
+            if not any(_encoded(c, other) for other in others)
         ]
     return len(codes)
 
 
 def _encoded(text: str, character_set: str) -> list[bytes]:
     """The characters that a set has, encoded."""
-    codes = [character.encode(character_set, "ignore") for character in text]
+    codes = [
+        character.encode(character_set, "ignore") for character in text
+    ]
     return [code for code in codes if code]

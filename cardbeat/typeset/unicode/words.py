@@ -27,7 +27,12 @@ _WINDOWS = {"UW": (1, -4), "BW": (2, -3), "TW": (3, -4)}
 Places are counted from the one that is judged: `BW1` is the two characters before it.
 """
 
-SCRIPTS = {0x0E00: "thai", 0x0E80: "lao", 0x1000: "burmese", 0x1780: "khmer"}
+SCRIPTS = {
+    0x0E00: "thai",
+    0x0E80: "lao",
+    0x1000: "burmese",
+    0x1780: "khmer",
+}
 """The first of the 128 codepoints of a script's letters, and the name of its word list."""
 JOINERS = dict.fromkeys((0x200B, 0x200C, 0x200D, 0x2060))
 """Invisible characters that a text may have inside a word. The word lists have none."""
@@ -103,7 +108,9 @@ def _script_of(grapheme: str) -> str:
     return SCRIPTS.get(ord(grapheme[0]) // _BLOCK * _BLOCK, "")
 
 
-def _starts(graphemes: Sequence[str], known: frozenset[bytes]) -> list[int]:
+def _starts(
+    graphemes: Sequence[str], known: frozenset[bytes]
+) -> list[int]:
     """Where words begin among neighbours of one script.
 
     Letters in no word are joined with short words beside them; groups of one or two with the word
@@ -119,7 +126,11 @@ def _starts(graphemes: Sequence[str], known: frozenset[bytes]) -> list[int]:
         ):
             last = groups.pop()
             groups.append(
-                _Word(last.start, last.letters + word.letters, is_known=False)
+                _Word(
+                    last.start,
+                    last.letters + word.letters,
+                    is_known=False,
+                )
             )
         else:
             groups.append(word)
@@ -131,20 +142,29 @@ def _starts(graphemes: Sequence[str], known: frozenset[bytes]) -> list[int]:
     ]
 
 
-def _fewest(graphemes: Sequence[str], known: frozenset[bytes]) -> list[_Word]:
+def _fewest(
+    graphemes: Sequence[str], known: frozenset[bytes]
+) -> list[_Word]:
     """The fewest words that make up the text, the first the longest, and graphemes in no word."""
-    parts = [encoded(grapheme.translate(JOINERS)) for grapheme in graphemes]
-    begins = [not continues_syllable(grapheme) for grapheme in graphemes] + [
-        True
+    parts = [
+        encoded(grapheme.translate(JOINERS)) for grapheme in graphemes
     ]
+    begins = [
+        not continues_syllable(grapheme) for grapheme in graphemes
+    ] + [True]
     costs = [0] * (len(parts) + 1)
     words: list[list[_Word]] = [[]]
     """The best words from each place on, the last place first."""
     for start in reversed(range(len(parts))):
         costs[start] = costs[start + 1] + _UNKNOWN_COST
-        best = [_Word(start, len(parts[start]), is_known=False), *words[-1]]
+        best = [
+            _Word(start, len(parts[start]), is_known=False),
+            *words[-1],
+        ]
         tried = b""
-        for end in range(start + 1, len(parts) + 1 if begins[start] else 0):
+        for end in range(
+            start + 1, len(parts) + 1 if begins[start] else 0
+        ):
             tried += parts[end - 1]
             if len(tried) > _LONGEST:
                 break
@@ -197,7 +217,9 @@ def phrase_starts(text: str, language: str) -> set[int]:
             match.end() for match in re.finditer(_BETWEEN_KANJI, text)
         }
     words = pairwise([*starts, len(text)])
-    return {start for start, end in words if text[start:end] not in _PARTICLES}
+    return {
+        start for start, end in words if text[start:end] not in _PARTICLES
+    }
 
 
 @cache

@@ -6,7 +6,12 @@ import tempfile
 from itertools import groupby
 from pathlib import Path
 
-from cardbeat.typeset.unicode.words import JOINERS, MODELS, SCRIPTS, encoded
+from cardbeat.typeset.unicode.words import (
+    JOINERS,
+    MODELS,
+    SCRIPTS,
+    encoded,
+)
 from cardbeat.words.build.packages import VERSIONS, Packages
 from cardbeat.words.build.tries import packed_files, words
 

@@ -39,7 +39,9 @@ def browser():
 
 def is_failure(request):
     """A file of ours that did not come; one that a page no longer waited for when it was left is none."""
-    return "/pages/" in request.url and request.failure != "net::ERR_ABORTED"
+    return (
+        "/pages/" in request.url and request.failure != "net::ERR_ABORTED"
+    )
 
 
 @pytest.fixture
@@ -55,7 +57,8 @@ def open_tab(browser):
     def watch(page):
         page.on("pageerror", lambda error: note(str(error)))
         page.on(
-            "console", lambda message: note(message.text, is_problem(message))
+            "console",
+            lambda message: note(message.text, is_problem(message)),
         )
         page.on(
             "requestfailed",
@@ -91,7 +94,9 @@ def is_problem(message):
 @pytest.fixture(scope="module")
 def server(python, pyz, tmp_path_factory):
     """One server for all tests of a module: each has its own keys."""
-    with starter(python, pyz, tmp_path_factory.mktemp("server")) as start_one:
+    with starter(
+        python, pyz, tmp_path_factory.mktemp("server")
+    ) as start_one:
         yield start_one(
             "--sweep-seconds",
             "1",

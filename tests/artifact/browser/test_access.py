@@ -4,7 +4,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from tests.artifact.browser.board import edit, open_row, press, shows, sign_in
+from tests.artifact.browser.board import (
+    edit,
+    open_row,
+    press,
+    shows,
+    sign_in,
+)
 from tests.kit.documentation import DOCS
 
 PHONE = {"width": 390, "height": 844}
@@ -30,7 +36,9 @@ def check(page):
     )
 
 
-@pytest.fixture(params=LOOKS, ids=lambda look: f"{look[1]}-{look[0]['width']}")
+@pytest.fixture(
+    params=LOOKS, ids=lambda look: f"{look[1]}-{look[0]['width']}"
+)
 def open_look(request, server, open_tab):
     """Opens a page by its path in a window of that size and colour scheme."""
     size, scheme = request.param
@@ -67,7 +75,9 @@ def test_the_dashboard_in_all_its_states(api, open_look):
     sign_in(page, key)
     check(page)
     checks = [
-        api.check(key, f"A check with a rather long name, number {number}")
+        api.check(
+            key, f"A check with a rather long name, number {number}"
+        )
         for number in range(5)
     ]
     api("PUT", f"checks/{checks[4]['id']}/snooze", {"seconds": 600}, key)
@@ -100,7 +110,9 @@ def open_account(page):
     check(page)
     press(page, "Replace the key")
     press(page.locator("#confirm"), "Replace the key")
-    expect(page.get_by_role("button", name="I have saved it")).to_be_visible()
+    expect(
+        page.get_by_role("button", name="I have saved it")
+    ).to_be_visible()
     check(page)
 
 
@@ -117,7 +129,9 @@ def test_the_documentation_is_read_by_keyboard_alone_and_without_scripts(
 ):
     page = open_tab(f"{server.url}/docs", java_script_enabled=False)
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the text")).to_be_focused()
+    expect(
+        page.get_by_role("link", name="Skip to the text")
+    ).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     expect(
@@ -135,7 +149,9 @@ def test_the_documentation_folds_its_contents_on_a_phone_and_copies_commands(
 ):
     for size, is_open in ((PHONE, False), (WIDE, True)):
         page = open_tab(f"{server.url}/docs/checks", viewport=size)
-        expect(page.get_by_role("button", name="Copy").first).to_be_visible()
+        expect(
+            page.get_by_role("button", name="Copy").first
+        ).to_be_visible()
         assert (
             page.locator(".sections details").evaluate("it => it.open")
             == is_open
@@ -151,15 +167,23 @@ def test_a_check_is_made_by_keyboard_alone(server, api, open_tab):
     page = open_tab(f"{server.url}/dashboard")
     expect(page.get_by_label("Checks key")).to_be_visible()
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the checks")).to_be_focused()
+    expect(
+        page.get_by_role("link", name="Skip to the checks")
+    ).to_be_focused()
     page.get_by_label("Checks key").focus()
     page.keyboard.type(api.checks_key())
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
-    page.get_by_role("button", name="Create your first check").press("Enter")
+    expect(
+        page.get_by_role("heading", name="No checks yet")
+    ).to_be_visible()
+    page.get_by_role("button", name="Create your first check").press(
+        "Enter"
+    )
     page.keyboard.type("By keyboard")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="By keyboard")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="By keyboard")
+    ).to_be_visible()
     expect(row_copy(page)).to_be_focused()
 
 

@@ -27,7 +27,9 @@ def get_key(page, title="A title"):
 
 
 def expect_drawn(page):
-    expect(page.locator("#stage")).to_have_attribute("data-state", "shown")
+    expect(page.locator("#stage")).to_have_attribute(
+        "data-state", "shown"
+    )
     expect(
         page.get_by_role("status").filter(has_text="PNG, 1200 × 630")
     ).to_be_visible()
@@ -113,10 +115,14 @@ def test_an_open_graph_reader_finds_the_card_in_the_copied_head(page):
     page.get_by_label("Domain").fill("blog.example.com")
     type_title(page, HOSTILE)
     html = f"<!doctype html><html>{copied(page, 'Whole head')}<body></body></html>"
-    found = linkpreview.link_preview("https://blog.example.com/post", html)
+    found = linkpreview.link_preview(
+        "https://blog.example.com/post", html
+    )
     told = (found.title, found.description, found.site_name)
     assert told == (HOSTILE, "What it says", "blog.example.com")
-    with urllib.request.urlopen(found.absolute_image, timeout=10) as image:
+    with urllib.request.urlopen(
+        found.absolute_image, timeout=10
+    ) as image:
         assert image.headers["X-Cache"] == "HIT"
         assert image.read(8) == b"\x89PNG\r\n\x1a\n"
     assert page.evaluate("window.hacked") is None
@@ -206,9 +212,9 @@ def test_a_closed_registration_is_explained_and_a_given_key_works(
     page = open_tab(start("--registration", "closed").url)
     page.get_by_label("Title").fill("A title")
     press(page, GET_KEY)
-    expect(page.get_by_text("Registration is closed here")).to_contain_text(
-        "Paste it into the field “Cards key”."
-    )
+    expect(
+        page.get_by_text("Registration is closed here")
+    ).to_contain_text("Paste it into the field “Cards key”.")
     page.get_by_label("Cards key").fill("sk_nonsense")
     shows(page, "This card can’t be drawn")
     page.get_by_label("Cards key").fill(key)
@@ -232,7 +238,9 @@ def test_a_card_that_must_wait_is_asked_for_again(page):
     expect_drawn(page)
 
 
-def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(api, page):
+def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(
+    api, page
+):
     get_key(page)
     copy, key = (
         page.get_by_role("button", name="Copy"),
@@ -250,7 +258,8 @@ def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(api, page):
         ).to_be_visible()
         # Another page of this server must not find a secret there.
         assert page.evaluate(
-            "key => localStorage.getItem('cardbeat.cards_key') !== key", bad
+            "key => localStorage.getItem('cardbeat.cards_key') !== key",
+            bad,
         )
     key.fill(taken)
     expect(copy).to_be_enabled()

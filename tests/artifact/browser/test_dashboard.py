@@ -35,7 +35,9 @@ def save(page, name="Save"):
     page.get_by_role("button", name=name, exact=True).click()
 
 
-def test_from_nothing_to_a_watched_job_and_back(server, open_tab, tmp_path):
+def test_from_nothing_to_a_watched_job_and_back(
+    server, open_tab, tmp_path
+):
     page = open_tab(f"{server.url}/dashboard")
     expect(page.locator("#example li")).to_have_count(3)
     page.get_by_label("E-mail address").fill("ops@example.com")
@@ -45,7 +47,9 @@ def test_from_nothing_to_a_watched_job_and_back(server, open_tab, tmp_path):
     press(page, "I have saved both")
     expect(page.locator("#ghost li")).to_have_count(1)
     shell(
-        page.locator("#create-curl").inner_text(), tmp_path, CHECKS_KEY=value
+        page.locator("#create-curl").inner_text(),
+        tmp_path,
+        CHECKS_KEY=value,
     )
     refresh(page)
     press(open_row(page, "Nightly backup"), "Delete")
@@ -74,7 +78,9 @@ def watch_a_job(page, server, folder):
         press(check, "Copy")
         crontab = page.evaluate("navigator.clipboard.readText()")
         ping = rf"curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null {server.url}/ping/[0-9a-f]+"
-        assert re.fullmatch(rf"\* \* \* \* \* /path/to/job && {ping}", crontab)
+        assert re.fullmatch(
+            rf"\* \* \* \* \* /path/to/job && {ping}", crontab
+        )
         expect(check).to_contain_text("Overdue")
         expect(page).to_have_title("(1) Checks · cardbeat")
         expect(check.get_by_role("row")).to_contain_text(
@@ -91,12 +97,19 @@ def watch_a_job(page, server, folder):
         )
 
 
-def test_a_test_alert_says_what_the_receiver_answered(api, key, dashboard):
+def test_a_test_alert_says_what_the_receiver_answered(
+    api, key, dashboard
+):
     page = dashboard(key)
     press(page, "New check")
     with Receiver(answer(404), answer()) as receiver:
         fill_check(
-            page, "Job", every=1, late=1, unit="days", webhook=receiver.url
+            page,
+            "Job",
+            every=1,
+            late=1,
+            unit="days",
+            webhook=receiver.url,
         )
         press(page, "Create and send a test alert")
         check = row(page, "Job")
@@ -133,7 +146,9 @@ def test_two_that_edit_one_check_lose_nothing(api, key, dashboard):
         "Saved there: Name: Theirs; May be late by: 5 minutes."
     )
     expect(name_field(page)).to_have_value("Mine")
-    expect(page.get_by_label("May be late by", exact=True)).to_have_value("5")
+    expect(page.get_by_label("May be late by", exact=True)).to_have_value(
+        "5"
+    )
     save(page)
     expect(row(page, "Mine")).to_be_visible()
     stored = api.read(check, key)
@@ -148,7 +163,12 @@ def test_all_wrong_fields_are_told_at_once_in_the_words_of_their_labels(
     page = dashboard(key)
     press(page, "New check")
     fill_check(
-        page, " ", every=1, late=1, unit="minutes", webhook="ftp://example.com"
+        page,
+        " ",
+        every=1,
+        late=1,
+        unit="minutes",
+        webhook="ftp://example.com",
     )
     page.get_by_label("Runs every").fill("1.5")
     page.get_by_label("Remind every").fill("1")
@@ -197,9 +217,9 @@ def test_what_is_typed_survives_refreshes_and_the_focus_is_never_lost(
     name_field(page).fill("Half typ")
     api("POST", f"ping/{checks[0]['id']}")
     refresh(page)
-    expect(row(page, "Nightly backup").locator("summary")).to_contain_text(
-        "On time"
-    )
+    expect(
+        row(page, "Nightly backup").locator("summary")
+    ).to_contain_text("On time")
     expect(name_field(page)).to_be_focused()
     expect(name_field(page)).to_have_value("Half typ")
     page.keyboard.press("Escape")
@@ -267,7 +287,10 @@ def test_fifteen_checks_fit_in_one_screen_and_the_first_in_half_a_phone(
     for number in range(14):
         name = f"host{number % 3}: a job with an ordinary name, {number}"
         api.check(
-            key, name, period_seconds=86_400, webhook_url="https://ntfy.sh/a"
+            key,
+            name,
+            period_seconds=86_400,
+            webhook_url="https://ntfy.sh/a",
         )
     page = dashboard(key)
     expect(page.locator("#checks .check")).to_have_count(15)
@@ -278,7 +301,9 @@ def test_fifteen_checks_fit_in_one_screen_and_the_first_in_half_a_phone(
     expect(first).to_be_visible()
     assert first.evaluate(TOP) <= 844 / 2
     for shown in (page, phone):
-        every = row(shown, "a job with an ordinary name, 3").locator(".every")
+        every = row(shown, "a job with an ordinary name, 3").locator(
+            ".every"
+        )
         expect(every).to_have_text(re.compile("1 day$"))
 
 
@@ -312,7 +337,9 @@ def test_an_alerts_link_opens_its_check_also_after_a_sign_in_with_another_key(
     api, key, dashboard
 ):
     with Receiver() as receiver:
-        check = api.check(key, "Late job", webhook_url=receiver.url, **SOON)
+        check = api.check(
+            key, "Late job", webhook_url=receiver.url, **SOON
+        )
         wait_until(lambda: receiver.received)
     link = receiver.received[0].json["data"]["url"]
     assert check["id"] not in link
@@ -353,7 +380,9 @@ def test_a_check_is_snoozed_and_woken_by_a_button(api, key, dashboard):
     shows(opened, "Late for")
     press(opened, "Snooze Nightly backup for 8 hours")
     expect(opened).to_contain_text(
-        re.compile(r"Snoozed until \d.*: no overdue alert and no reminder")
+        re.compile(
+            r"Snoozed until \d.*: no overdue alert and no reminder"
+        )
     )
     expect(opened.locator("summary")).to_contain_text("Overdue, snoozed")
     opened.get_by_role(
@@ -361,6 +390,8 @@ def test_a_check_is_snoozed_and_woken_by_a_button(api, key, dashboard):
     ).press("Enter")
     expect(opened.get_by_text("Snoozed until")).to_be_hidden()
     expect(
-        opened.get_by_role("button", name="Snooze Nightly backup for 1 hour")
+        opened.get_by_role(
+            "button", name="Snooze Nightly backup for 1 hour"
+        )
     ).to_be_focused()
     assert api.read(check, key)["snoozed_until"] is None

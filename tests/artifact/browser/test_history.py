@@ -29,8 +29,13 @@ CHECK = {
 def of_four_days(run):
     """What a function of the script says of the last four days of a check."""
 
-    def evaluate(function, outages, kept_since="2026-01-01 00:00:00", **check):
-        values = CHECK | check, {"outages": outages, "kept_since": kept_since}
+    def evaluate(
+        function, outages, kept_since="2026-01-01 00:00:00", **check
+    ):
+        values = (
+            CHECK | check,
+            {"outages": outages, "kept_since": kept_since},
+        )
         arguments = ", ".join(map(json.dumps, values))
         return run(
             "dashboard/history.js", f"m.{function}({arguments}, 4, {NOW})"
@@ -46,10 +51,15 @@ def of_four_days(run):
         ([outage("08 06", "08 12")], [0, 0.25, 0, 0]),
         # It spans midnight, and goes on.
         ([outage("09 18")], [0, 0, 0.25, 0.5]),
-        ([outage("06 00", "07 06"), outage("07 12", "07 18")], [0.5, 0, 0, 0]),
+        (
+            [outage("06 00", "07 06"), outage("07 12", "07 18")],
+            [0.5, 0, 0, 0],
+        ),
     ],
 )
-def test_a_day_is_red_by_its_share_of_outage(of_four_days, outages, shares):
+def test_a_day_is_red_by_its_share_of_outage(
+    of_four_days, outages, shares
+):
     assert each(of_four_days("daysOf", outages), "share") == shares
 
 
@@ -112,9 +122,13 @@ def test_an_outage_is_seen_on_the_board_and_in_the_opened_check(
             expect(
                 row(page, name).get_by_role("img", name=told)
             ).to_be_visible()
-        assert row(page, "Nightly backup").locator(".days .bad").count() == 1
+        assert (
+            row(page, "Nightly backup").locator(".days .bad").count() == 1
+        )
         opened = open_row(page, "Nightly backup")
-        expect(opened.locator(".quarter")).to_contain_text("1 outage since")
+        expect(opened.locator(".quarter")).to_contain_text(
+            "1 outage since"
+        )
     api.ping(check)
     api.ping(check, "/fail")
     refresh(page)

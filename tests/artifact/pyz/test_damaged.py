@@ -105,4 +105,6 @@ def test_a_link_to_nothing_is_refused(refusal, tmp_path):
 
 def test_what_can_be_no_folder_is_refused(refusal, tmp_path):
     (tmp_path / "file").touch()
-    assert "can't write in the data folder file/data: " in refusal("file/data")
+    assert "can't write in the data folder file/data: " in refusal(
+        "file/data"
+    )

@@ -67,7 +67,9 @@ def tour(python, pyz, tmp_path):
     (tmp_path / ".venv" / "bin" / "activate").touch()
 
     def run(*commands):
-        text = "\n".join(("trap 'kill $(jobs -p) || true' EXIT", *commands))
+        text = "\n".join(
+            ("trap 'kill $(jobs -p) || true' EXIT", *commands)
+        )
         for fixed, port in ports.items():
             text = text.replace(fixed, str(port))
         return shell(text, tmp_path, PATH=path_with(python.parent))
@@ -89,7 +91,9 @@ def cron_command():
 def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     *steps, end = blocks("tour", "sh")[1:]
     (tmp_path / "checks.toml").write_text(block("checks", "toml"))
-    later = "".join("".join(blocks(page, "sh")) for page in AFTER_THE_TOUR)
+    later = "".join(
+        "".join(blocks(page, "sh")) for page in AFTER_THE_TOUR
+    )
     # The example's webhook is of no receiver.
     test = 'checks test "db1: backup"'
     later = later.replace(test, f"{test} || true")
@@ -100,7 +104,9 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     for name in ("card.png", "blog.png"):
         assert size_of(tmp_path / name) == CARD_SIZE
     alerts = (tmp_path / "alerts.log").read_text()
-    assert alerts.index('"check.overdue"') < alerts.index('"check.recovered"')
+    assert alerts.index('"check.overdue"') < alerts.index(
+        '"check.recovered"'
+    )
     for words in (
         '"name":"A job on this tour"',
         "200 image/png\n",
@@ -117,7 +123,9 @@ def test_checks_of_healthchecks_are_imported_as_it_says(
 ):
     server = start()
     shutil.copy(pyz, tmp_path / "cardbeat.pyz")
-    (tmp_path / "answer.json").write_text(json.dumps({"checks": [SIMPLE]}))
+    (tmp_path / "answer.json").write_text(
+        json.dumps({"checks": [SIMPLE]})
+    )
     create = "python cardbeat.pyz keys create --email you@example.com --json >key.json\n"
     read_id = 'import json; print(json.load(open("key.json"))["id"])'
     (script,) = blocks("checks", "shell-script")
@@ -130,7 +138,9 @@ def test_checks_of_healthchecks_are_imported_as_it_says(
         "CHAT_WEBHOOK": "https://chat.example/hooks/abc",
     }
     printed = shell(create + script, tmp_path, **variables)
-    assert re.search("^imported +Filesystem Backup$", printed, re.MULTILINE)
+    assert re.search(
+        "^imported +Filesystem Backup$", printed, re.MULTILINE
+    )
     assert ask(server, "GET", f"/ping/{ID}").status == 200
 
 
@@ -138,7 +148,10 @@ def test_a_list_of_cards_is_drawn_as_it_says(run, tmp_path):
     line = block("cards", "json")
     (tmp_path / "cards.jsonl").write_text(line)
     assert run("cards", "cards.jsonl", "--output", "out").returncode == 0
-    assert size_of(tmp_path / "out" / json.loads(line)["output"]) == CARD_SIZE
+    assert (
+        size_of(tmp_path / "out" / json.loads(line)["output"])
+        == CARD_SIZE
+    )
 
 
 @pytest.mark.quick
@@ -155,7 +168,9 @@ def test_a_signature_is_verified_as_it_says():
     headers = signed_headers("msg_1", 1772419567, b"{}", secret)
     (signed,) = re.findall("HMAC-SHA256 over `(.+?)`", DOCS["alerts"])
     signed = re.sub(
-        "{(.+?)}", lambda found: {**headers, "body": "{}"}[found[1]], signed
+        "{(.+?)}",
+        lambda found: {**headers, "body": "{}"}[found[1]],
+        signed,
     )
     key = base64.b64decode(secret.removeprefix("whsec_"))
     expected = base64.b64encode(
@@ -198,7 +213,9 @@ def host(python, pyz, tmp_path):
     return run
 
 
-def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
+def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(
+    host, tmp_path
+):
     printed = [
         host(code) for page in ON_A_HOST for code in blocks(page, "bash")
     ]
@@ -295,7 +312,9 @@ def test_every_variable_of_a_container_is_one_of_the_program(monkeypatch):
     (in_image,) = re.findall(
         r"^ENV (.+)$", example("Dockerfile"), re.MULTILINE
     )
-    in_pod = [f"{one['name']}={one['value']}" for one in manifests()[1]["env"]]
+    in_pod = [
+        f"{one['name']}={one['value']}" for one in manifests()[1]["env"]
+    ]
     in_compose = [f"{name}={value}" for name, value in variables.items()]
     for where in (of_docker_run(), in_compose, in_pod):
         config = config_from(monkeypatch, [*in_image.split(), *where])
@@ -313,9 +332,13 @@ def test_a_pod_is_one_that_serves_from_its_volume(app):
     claim = found["PersistentVolumeClaim"]["metadata"]["name"]
     assert volume["persistentVolumeClaim"]["claimName"] == claim
     assert each(container["volumeMounts"], "mountPath") == ["/data"]
-    assert found["Service"]["spec"]["selector"] == pod["metadata"]["labels"]
+    assert (
+        found["Service"]["spec"]["selector"] == pod["metadata"]["labels"]
+    )
     for probe in ("readinessProbe", "livenessProbe"):
-        assert app("GET", container[probe]["httpGet"]["path"]).status == 200
+        assert (
+            app("GET", container[probe]["httpGet"]["path"]).status == 200
+        )
 
 
 @pytest.mark.quick
@@ -329,7 +352,9 @@ def test_an_ingress_has_every_path_but_the_servers_numbers(app):
     ]
     pages = "/ /dashboard /docs /docs/api /pages/shared/style.css".split()
     for path in (*app.json("GET", "/openapi.json")["paths"], *pages):
-        is_public = path in exact or f"{path}/".startswith(tuple(prefixes))
+        is_public = path in exact or f"{path}/".startswith(
+            tuple(prefixes)
+        )
         assert is_public == (path != "/metrics"), path
 
 

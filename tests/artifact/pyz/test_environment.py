@@ -50,7 +50,9 @@ def test_a_stderr_that_can_not_be_written_changes_no_status(
 ):
     with where() as nowhere:
         for argv in (("keys", "list"), ("--port", "x")):
-            assert run(*argv, stdout=nowhere, stderr=nowhere).returncode == 2
+            assert (
+                run(*argv, stdout=nowhere, stderr=nowhere).returncode == 2
+            )
         server = start("--data", "data", stderr=nowhere)
         wait_until((tmp_path / "data" / "cardbeat.db-wal").exists)
         # It stops at any point of its start as it does later.

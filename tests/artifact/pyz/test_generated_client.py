@@ -64,9 +64,13 @@ def test_the_python_client_registers_creates_changes_and_lists(
         )
         update = generated("api.checks.update_check").sync_detailed
         changes = models.CheckChanges(grace_seconds=1800)
-        changed = update(check.id, client=owner, body=changes, if_match='"1"')
+        changed = update(
+            check.id, client=owner, body=changes, if_match='"1"'
+        )
         assert changed.parsed.check.grace_seconds == 1800
-        refused = update(check.id, client=owner, body=changes, if_match='"1"')
+        refused = update(
+            check.id, client=owner, body=changes, if_match='"1"'
+        )
         assert refused.status_code == 412
         assert refused.parsed.code == "precondition_failed"
         (listed,) = (
@@ -85,12 +89,16 @@ def test_the_python_client_draws_and_has_one_class_for_errors(
     models = generated("models")
     key = generated("api.keys.register").sync(client=anybody)
     draw = generated("api.cards.read_card").sync
-    card = draw(client=anybody, key=key.key, title="Designing reliable jobs")
+    card = draw(
+        client=anybody, key=key.key, title="Designing reliable jobs"
+    )
     assert size_of(card.payload.read()) == ("PNG", (1200, 630))
     refused = draw(
         client=anybody, key="sk_unknown", title="Designing reliable jobs"
     )
     assert isinstance(refused, models.Error)
     assert refused.code == "key_unknown"
-    assert [name for name in models.__all__ if "Error" in name] == ["Error"]
+    assert [name for name in models.__all__ if "Error" in name] == [
+        "Error"
+    ]
     assert len(models.__all__) < 40

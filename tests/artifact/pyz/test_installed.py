@@ -52,7 +52,9 @@ def test_the_build_warns_of_nothing_and_twine_finds_nothing_wrong(built):
     assert not re.search("deprecat|warning", printed, re.IGNORECASE)
     files = sorted(folder.iterdir())
     assert each(files, "suffix") == [".whl", ".gz"]
-    checked = ran(sys.executable, "-m", "twine", "check", "--strict", *files)
+    checked = ran(
+        sys.executable, "-m", "twine", "check", "--strict", *files
+    )
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

@@ -25,7 +25,9 @@ class Job:
 
     def __init__(self, server, receiver):
         self._receiver = receiver
-        check = new_check(server, checks_key(server), webhook_url=receiver.url)
+        check = new_check(
+            server, checks_key(server), webhook_url=receiver.url
+        )
         self.ping_url = check["ping_url"]
 
     def waits_for(self, *alerts):
@@ -34,7 +36,8 @@ class Job:
         def told():
             heard = each(self._receiver.received, "json")
             return [
-                (alert["type"], alert["data"]["reason"]) for alert in heard
+                (alert["type"], alert["data"]["reason"])
+                for alert in heard
             ]
 
         wait_until(lambda: told() == [*alerts])

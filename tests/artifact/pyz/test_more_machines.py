@@ -21,9 +21,7 @@ from tests.kit.documentation import DOCS, blocks, example
 from tests.kit.lists import numbered, times
 
 PSYCOPG = "psycopg[binary]>=3.2.11"
-DATABASE = (
-    "postgresql://cardbeat:PASSWORD@db1.example.com,db2.example.com/cardbeat"
-)
+DATABASE = "postgresql://cardbeat:PASSWORD@db1.example.com,db2.example.com/cardbeat"
 BACKUP = "python cardbeat.pyz backup cardbeat-backup.db --data file"
 HANG_SECONDS = 20
 """A client's patience. nginx's own is a minute."""
@@ -49,7 +47,9 @@ def nodes(file_key, postgresql, pyz, tmp_path):
     shutil.copy(pyz, tmp_path / "cardbeat.pyz")
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     # The tests' PostgreSQL runs without fsync, which doctor finds a problem.
-    commands = "\n".join((BACKUP, *before)).replace("doctor", "doctor || true")
+    commands = "\n".join((BACKUP, *before)).replace(
+        "doctor", "doctor || true"
+    )
     printed = shell(commands, tmp_path, PATH=path)
     assert (tmp_path / "database.env").stat().st_mode & 0o777 == 0o600
     assert re.search("problem +database +fsync is off", printed)
@@ -59,7 +59,8 @@ def nodes(file_key, postgresql, pyz, tmp_path):
         sys.executable, pyz, tmp_path, CARDBEAT_DATABASE=url
     ) as start:
         yield [
-            start("--data", f"node{number}", *options) for number in range(2)
+            start("--data", f"node{number}", *options)
+            for number in range(2)
         ]
 
 
@@ -73,7 +74,9 @@ def test_two_nodes_draw_each_card_once_and_outlive_one_of_them(
 ):
     first, second = nodes
     url = balanced(at(first.port), at(second.port))
-    cards = [f"{url}/og?title={number}&key={file_key}" for number in range(8)]
+    cards = [
+        f"{url}/og?title={number}&key={file_key}" for number in range(8)
+    ]
     for cache in ("MISS", "HIT"):
         assert {*map(get, cards)} == {(200, cache)}
     ping = f"/ping/{new_check(first, checks_key(second))['id']}"
@@ -85,7 +88,9 @@ def test_two_nodes_draw_each_card_once_and_outlive_one_of_them(
 
 def test_the_service_runs_by_the_python_that_got_psycopg_and_is_given_the_file():
     settings = dict(
-        re.findall(r"^(\w+)=(.+)$", blocks("nodes", "ini")[0], re.MULTILINE)
+        re.findall(
+            r"^(\w+)=(.+)$", blocks("nodes", "ini")[0], re.MULTILINE
+        )
     )
     python, *rest = settings["ExecStart"].split()
     file = settings["EnvironmentFile"]
@@ -137,7 +142,9 @@ def at(port):
 @contextlib.contextmanager
 def node(refused="nothing"):
     """One that refuses the paths in which that pattern is found."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), FakeNode) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), FakeNode
+    ) as server:
         server.refused = refused
         server.seen = []
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -177,7 +184,9 @@ def balanced(tmp_path):
 
 def status(url, body=None):
     try:
-        with urllib.request.urlopen(url, body, timeout=HANG_SECONDS) as answer:
+        with urllib.request.urlopen(
+            url, body, timeout=HANG_SECONDS
+        ) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         error.close()
@@ -188,7 +197,9 @@ def statuses(url, *requests):
     """Those of requests that are sent at the same time, each a path and a body, four times."""
     urls = [f"{url}/{path}" for path, _ in requests] * 4
     with ThreadPoolExecutor(len(urls)) as pool:
-        return set(pool.map(status, urls, [body for _, body in requests] * 4))
+        return set(
+            pool.map(status, urls, [body for _, body in requests] * 4)
+        )
 
 
 GETS = [("ping/1", None), ("og?title=1", None), ("og?title=2", None)]
@@ -199,9 +210,9 @@ def test_a_machine_that_vanished_loses_no_request_and_costs_each_a_moment(
 ):
     with node() as living, silent(drops_packets=True) as gone:
         url = balanced(at(living.server_port), gone)
-        assert statuses(url, *GETS, ("ping/1", b"log"), ("checks", b"{}")) == {
-            200
-        }
+        assert statuses(
+            url, *GETS, ("ping/1", b"log"), ("checks", b"{}")
+        ) == {200}
 
 
 def test_a_ping_at_a_node_that_hangs_is_answered_by_another_one_before_curl_gives_up(

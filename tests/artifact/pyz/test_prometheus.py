@@ -13,7 +13,9 @@ from tests.kit.lists import each
 from tests.kit.support import free_port, wait_until
 
 DASHBOARD = json.loads((FOLDER / "files" / "grafana.json").read_text())
-PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+PANELS = [
+    panel for panel in DASHBOARD["panels"] if panel["type"] != "row"
+]
 TARGETS = [target for panel in PANELS for target in panel["targets"]]
 QUERIES = each(TARGETS, "expr")
 
@@ -22,7 +24,10 @@ QUERIES = each(TARGETS, "expr")
 def server(start):
     """A server that has done all it does."""
     server = start(
-        "--sweep-seconds", "0.2", "--allow-private-webhooks", "--quiet-health"
+        "--sweep-seconds",
+        "0.2",
+        "--allow-private-webhooks",
+        "--quiet-health",
     )
     ask(server, "GET", f"/og?title=a&key={cards_key(server)}")
     return server
@@ -35,7 +40,9 @@ def key(server):
     pinged = new_check(server, key, name="pinged")
     new_check(server, key, name="new")
     nowhere = f"http://127.0.0.1:{free_port()}/"
-    new_check(server, key, name="late", period_seconds=1, webhook_url=nowhere)
+    new_check(
+        server, key, name="late", period_seconds=1, webhook_url=nowhere
+    )
     ask(server, "GET", f"/ping/{pinged['id']}")
     return key
 
@@ -79,10 +86,14 @@ def values(prometheus):
             expression.replace("$__rate_interval", "10s")
         )
         try:
-            answer = ask(prometheus, "GET", f"/api/v1/query?query={quoted}")
+            answer = ask(
+                prometheus, "GET", f"/api/v1/query?query={quoted}"
+            )
         except ConnectionError:
             return {}
-        result = answer.json["data"]["result"] if answer.status == 200 else []
+        result = (
+            answer.json["data"]["result"] if answer.status == 200 else []
+        )
         return {
             sample["metric"].get(label): float(sample["value"][1])
             for sample in result
@@ -92,7 +103,9 @@ def values(prometheus):
 
 
 def test_every_query_of_the_dashboard_has_an_answer(server, values):
-    wait_until(lambda: values("cardbeat_check_delivery_ok") == {"late": 0})
+    wait_until(
+        lambda: values("cardbeat_check_delivery_ok") == {"late": 0}
+    )
     # Of a rate there are two scrapes at the least.
     for expression in QUERIES:
         wait_until(lambda expression=expression: values(expression))
@@ -110,7 +123,11 @@ def are_shown(values):
         [*values("cardbeat_check_last_ping_timestamp_seconds")],
         [values(first_query(panel), None) for panel in PANELS[:4]],
         [len(values(one)) for one in QUERIES if "by (name, id)" in one],
-        [values(one, "status") for one in QUERIES if "cardbeat_checks" in one],
+        [
+            values(one, "status")
+            for one in QUERIES
+            if "cardbeat_checks" in one
+        ],
     )
     return shown == (
         {None: 4},

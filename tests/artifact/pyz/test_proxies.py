@@ -94,7 +94,9 @@ def test_bodies_arrive_with_a_length_and_without(curl, server):
                 options,
                 len(log),
             )
-    check = ask(server, "GET", f"/checks/{check_id}", key=key).json["check"]
+    check = ask(server, "GET", f"/checks/{check_id}", key=key).json[
+        "check"
+    ]
     assert check["ping_count"] == len(LOGS) * len(curl.bodies)
     headers = (
         "-H",
@@ -108,5 +110,6 @@ def test_bodies_arrive_with_a_length_and_without(curl, server):
     assert curl("/checks", *headers, *WITHOUT_LENGTH, body=body) == 201
     # A log is no reason to hide that a check does not exist.
     assert (
-        curl(f"/ping/{'0' * 32}/fail", *OF_KNOWN_LENGTH, body=LONG_LOG) == 404
+        curl(f"/ping/{'0' * 32}/fail", *OF_KNOWN_LENGTH, body=LONG_LOG)
+        == 404
     )

@@ -102,7 +102,9 @@ def eleventy(folder, recipe, page, site):
                 {**site.written(), "url": f"{SITE_URL}/"}
             ),
             recipe.written(behind="it as"): recipe.text,
-            "_includes/layout.njk": HEAD.format(recipe.written(behind="put")),
+            "_includes/layout.njk": HEAD.format(
+                recipe.written(behind="put")
+            ),
             "post.md": f"---json\n{json.dumps({**page.written(), 'layout': 'layout.njk'})}\n---\n",
             "index.md": "---\nlayout: layout.njk\n---\n",
         },
@@ -125,7 +127,10 @@ def jekyll(folder, recipe, page, site):
     """By Liquid, whose filters these are; Jekyll adds none of them."""
 
     def rendered(page):
-        variables = {"page": page, "site": {**site.written(), "url": SITE_URL}}
+        variables = {
+            "page": page,
+            "site": {**site.written(), "url": SITE_URL},
+        }
         return HEAD.format(
             run(
                 folder,
@@ -137,7 +142,10 @@ def jekyll(folder, recipe, page, site):
         )
 
     return rendered(
-        {**page.written(), "tags": [page.tag, "another"] if page.tag else []}
+        {
+            **page.written(),
+            "tags": [page.tag, "another"] if page.tag else [],
+        }
     ), rendered({})
 
 
@@ -198,12 +206,16 @@ def wordpress(folder, recipe, page, site):
     """By PHP, with stand-ins for WordPress's functions."""
     write(
         folder,
-        {"functions.php": f"{STRICT}{WORDPRESS}\n{recipe.text}\n$action();\n"},
+        {
+            "functions.php": f"{STRICT}{WORDPRESS}\n{recipe.text}\n$action();\n"
+        },
     )
 
     def rendered(is_page):
         sent = json.dumps([is_page, page.written(), site.written()])
-        return HEAD.format(run(folder, "php", "functions.php", stdin=sent))
+        return HEAD.format(
+            run(folder, "php", "functions.php", stdin=sent)
+        )
 
     return rendered(True), rendered(False)
 

@@ -51,7 +51,9 @@ console.log(JSON.stringify([Object.fromEntries(recipes), imageLines(cardUrl(addr
 def builder_recipes(folder, card, key=KEY):
     """What the builder's own scripts give for this card: the recipes, and the lines for one page in HTML."""
     for name in ("card.js", "recipes.js"):
-        shutil.copy(ROOT / "cardbeat" / "pages" / "builder" / name, folder)
+        shutil.copy(
+            ROOT / "cardbeat" / "pages" / "builder" / name, folder
+        )
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "print.js").write_text(_BUILDER)
     command = ["node", "print.js", json.dumps([ADDRESS, card, key])]
@@ -64,7 +66,9 @@ def builder_recipes(folder, card, key=KEY):
         check=True,
     )
     recipes, lines = json.loads(ran.stdout)
-    return {name: Recipe(*recipe) for name, recipe in recipes.items()}, lines
+    return {
+        name: Recipe(*recipe) for name, recipe in recipes.items()
+    }, lines
 
 
 def metas(html):

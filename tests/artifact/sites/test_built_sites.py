@@ -82,9 +82,12 @@ def eleventy(folder, request):
         f"posts/{n}.md": f"---json\n{json.dumps({**head, 'title': title_of(n)})}\n---\n"
         for n in range(PAGES)
     }
-    front = f"<!doctype html><html><head><title>{NAME}</title></head></html>"
+    front = (
+        f"<!doctype html><html><head><title>{NAME}</title></head></html>"
+    )
     write(
-        folder, {"_includes/layout.njk": layout, "index.html": front, **pages}
+        folder,
+        {"_includes/layout.njk": layout, "index.html": front, **pages},
     )
     run(folder, "node", "node_modules/@11ty/eleventy/cmd.cjs", "--quiet")
 
@@ -137,9 +140,9 @@ def test_a_reader_finds_the_card_of_every_page(
     ]
     cards = {card_of(page, source) for page in pages}
     assert len(cards) == PAGES + 1
-    assert {card.is_relative_to(tmp_path / command[3]) for card in cards} == {
-        True
-    }
+    assert {
+        card.is_relative_to(tmp_path / command[3]) for card in cards
+    } == {True}
 
 
 def card_of(page, source):

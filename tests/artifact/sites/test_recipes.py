@@ -34,7 +34,9 @@ def made(request, tmp_path):
             (tmp_path / "node_modules").symlink_to(
                 request.getfixturevalue("node_modules")
             )
-        found = [*map(metas, PROGRAMS[program](tmp_path, recipe, page, site))]
+        found = [
+            *map(metas, PROGRAMS[program](tmp_path, recipe, page, site))
+        ]
         for names in found:
             names.pop("generator", None)  # Hugo's own
         return found
@@ -56,7 +58,10 @@ def drawn(program, texts):
 def test_the_documentation_shows_what_the_builder_gives(tmp_path):
     recipes, lines = builder_recipes(
         tmp_path,
-        {"title": "Designing reliable background jobs", "template": "blog"},
+        {
+            "title": "Designing reliable background jobs",
+            "template": "blog",
+        },
     )
     assert documented_recipes() == recipes
     assert list(recipes) == list(PROGRAMS)
@@ -104,14 +109,17 @@ def test_a_page_without_a_title_gets_the_card_of_the_site_or_none(
 
 
 @pytest.mark.parametrize(
-    "program", [program for program in PROGRAMS if program not in FROM_NPM]
+    "program",
+    [program for program in PROGRAMS if program not in FROM_NPM],
 )
 def test_what_was_chosen_for_all_pages_comes_out_as_chosen(
     program, made, tmp_path
 ):
     (tmp_path / "builder").mkdir()
     recipes, _ = builder_recipes(
-        tmp_path / "builder", {"title": "Any", "theme": "light"}, key=HOSTILE
+        tmp_path / "builder",
+        {"title": "Any", "theme": "light"},
+        key=HOSTILE,
     )
     page, _ = made(program, recipes[program], PAGE, SITE)
     expected = {

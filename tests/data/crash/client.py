@@ -35,7 +35,9 @@ class Busy(threading.Thread):
                     return
                 self.pings[
                     exchange(
-                        self._connection, "GET", f"/ping/{self.check['id']}"
+                        self._connection,
+                        "GET",
+                        f"/ping/{self.check['id']}",
                     ).status
                 ] += 1
                 changed = exchange(

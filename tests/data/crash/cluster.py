@@ -145,6 +145,8 @@ class Node(Running):
 @contextlib.contextmanager
 def folder_for_all():
     """One that PostgreSQL can read, which runs as another user."""
-    with tempfile.TemporaryDirectory(prefix="cardbeat-cluster-") as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="cardbeat-cluster-"
+    ) as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

@@ -117,7 +117,9 @@ class Disk:
         """Take all but so many bytes."""
         with self._ballast.open("wb") as ballast:
             os.posix_fallocate(
-                ballast.fileno(), 0, shutil.disk_usage(self.folder).free - free
+                ballast.fileno(),
+                0,
+                shutil.disk_usage(self.folder).free - free,
             )
 
     def make_room(self):

@@ -48,7 +48,10 @@ class Client(threading.Thread):
         self._random = random.Random(seed)
         self.key = str(
             ask(
-                nodes[0], "POST", "/register", {"email": "ops@example.com"}
+                nodes[0],
+                "POST",
+                "/register",
+                {"email": "ops@example.com"},
             ).json["key"]
         )
         self.steady = new_check(
@@ -93,7 +96,10 @@ class Client(threading.Thread):
 
     def _rename(self, name):
         if changed := self._ask(
-            "PATCH", f"/checks/{self.steady['id']}", {"name": name}, self.key
+            "PATCH",
+            f"/checks/{self.steady['id']}",
+            {"name": name},
+            self.key,
         ):
             self.steady = changed.json["check"]
             self.acknowledged["changes"] += 1
@@ -119,7 +125,9 @@ class Client(threading.Thread):
                 node.host, node.port, timeout=20
             )
         try:
-            answer = exchange(self._connections[node], method, path, body, key)
+            answer = exchange(
+                self._connections[node], method, path, body, key
+            )
         except (OSError, http.client.HTTPException):
             self._connections.pop(node).close()
             self.lost += 1
@@ -160,7 +168,9 @@ class Load:
         """Until something was acknowledged to each client from now on; how long that took."""
         began = time.monotonic()
         wait_until(
-            lambda: all(client.answered_at > began for client in self.clients),
+            lambda: all(
+                client.answered_at > began for client in self.clients
+            ),
             seconds,
         )
         return time.monotonic() - began
@@ -183,7 +193,8 @@ class Load:
         """What is wrong with what is stored and what has arrived, after `settle`: a sentence each."""
         found = []
         first = {
-            received.id: received.json for received in self.receiver.received
+            received.id: received.json
+            for received in self.receiver.received
         }
         stored = {
             row[0]
@@ -208,14 +219,18 @@ class Load:
         counts = ", ".join(
             f"{number:,} {what}" for what, number in self.totals().items()
         )
-        doubles = len(self.receiver.received) - len(set(self.receiver.ids))
+        doubles = len(self.receiver.received) - len(
+            set(self.receiver.ids)
+        )
         told = f"{_told(self.receiver):,} outages told; {doubles} alerts arrived twice under one id"
         return f"acknowledged: {counts}\n{told}"
 
 
 def outages_in(alert):
     """How many outages begin with an alert."""
-    return int(alert["data"].get("outages", alert["type"] == "check.overdue"))
+    return int(
+        alert["data"].get("outages", alert["type"] == "check.overdue")
+    )
 
 
 def _told(receiver, start=0):
@@ -251,7 +266,9 @@ def _missing_of(client, rows, told):
         client, rows[client.flapping], told[client.flapping]
     )
     state = f"{rows}, {told}, acknowledged {dict(acknowledged)}, last {client.steady}"
-    return [f"{demand}: {state}" for demand, met in demands.items() if not met]
+    return [
+        f"{demand}: {state}" for demand, met in demands.items() if not met
+    ]
 
 
 def _of_steady(client, row, told):
@@ -278,7 +295,8 @@ def _of_flapping(client, row, told):
         "the order of outages": types == turns[: len(types)],
         "each outage is told once": sum(map(outages_in, told))
         == row["outage"],
-        "the last alert": types[-1:] == turns[: len(turns) - is_overdue][-1:],
+        "the last alert": types[-1:]
+        == turns[: len(turns) - is_overdue][-1:],
     }
 
 

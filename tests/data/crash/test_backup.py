@@ -33,7 +33,9 @@ def test_a_backup_under_load_restores_to_a_working_service(start, run):
     assert server.stop() == 0
     run("restore", "copy.db").check_returncode()
     again = start()
-    for client, (pings, version) in zip(clients, acknowledged, strict=True):
+    for client, (pings, version) in zip(
+        clients, acknowledged, strict=True
+    ):
         stored = ask(again, "GET", client.path, key=key).json["check"]
         assert pings <= stored["ping_count"] <= client.pings[200]
         assert version <= stored["version"] <= client.check["version"]
@@ -92,7 +94,8 @@ def test_a_backup_that_is_stopped_in_the_middle_leaves_nothing_behind(
     )
     wait_until(
         lambda: any(
-            path.stat().st_size for path in tmp_path.glob(f"{PREFIX}*/copy")
+            path.stat().st_size
+            for path in tmp_path.glob(f"{PREFIX}*/copy")
         )
     )
     backup.send_signal(signal.Signals[name])

@@ -62,7 +62,9 @@ def newer_than_its_backup(folder):
 
 def of_version_7(folder):
     folder.mkdir(0o700)
-    with contextlib.closing(sqlite3.connect(folder / FILE_NAME)) as connection:
+    with contextlib.closing(
+        sqlite3.connect(folder / FILE_NAME)
+    ) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(SCHEMA_7.read_text())
 
@@ -75,7 +77,9 @@ def found_in(folder):
         with contextlib.closing(
             sqlite3.connect(folder / FILE_NAME)
         ) as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            (version,) = connection.execute(
+                "PRAGMA user_version"
+            ).fetchone()
     with (
         contextlib.closing(open_database(folder)) as database,
         database.read() as connection,
@@ -90,10 +94,12 @@ def found_in_backup(folder):
     with contextlib.closing(
         sqlite3.connect(folder.with_name("backup.db"))
     ) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [
-            ("ok",)
+        assert connection.execute(
+            "PRAGMA integrity_check"
+        ).fetchall() == [("ok",)]
+        return connection.execute("SELECT count(*) FROM keys").fetchone()[
+            0
         ]
-        return connection.execute("SELECT count(*) FROM keys").fetchone()[0]
 
 
 CREATE = ("keys", "create", "--email", "e@f")
@@ -133,7 +139,9 @@ def run(tmp_path):
     """Runs a command in a new copy of a folder, and kills it before its Nth use of a file there; 0 is never."""
     numbers = itertools.count(1)
 
-    def run(setup, command, at=0, fault=lambda data: contextlib.nullcontext()):
+    def run(
+        setup, command, at=0, fault=lambda data: contextlib.nullcontext()
+    ):
         first = tmp_path / "first"
         if not first.exists():
             first.mkdir()
@@ -151,7 +159,9 @@ def run(tmp_path):
         )
         with fault(place):
             return ran(
-                *child, cwd=place, env=clean_environment(PYTHONPATH=str(ROOT))
+                *child,
+                cwd=place,
+                env=clean_environment(PYTHONPATH=str(ROOT)),
             ), place / "data"
 
     return run
@@ -176,7 +186,9 @@ def test_a_killed_command_leaves_what_was_there_or_what_is_new(run, case):
 
 @TABLE
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_command_whose_disk_fails_works_or_says_why(run, faults, case, seed):
+def test_a_command_whose_disk_fails_works_or_says_why(
+    run, faults, case, seed
+):
     setup, command, look, states = case
     done, data = run(
         setup,

@@ -63,7 +63,9 @@ def test_nothing_is_acknowledged_that_is_not_on_disk_and_all_heals_by_itself(
         assert drawn.body[:4] == b"\x89PNG"
     go_on(clients)
     assert ask(server, "GET", "/healthz").status == 200
-    wait_until(lambda: ask(server, "GET", card).headers["X-Cache"] == "HIT")
+    wait_until(
+        lambda: ask(server, "GET", card).headers["X-Cache"] == "HIT"
+    )
     stop(clients, 200, 503)
     require_kept(clients, server)
     server.kill()
@@ -124,7 +126,10 @@ def test_a_power_cut_loses_nothing_acknowledged(
     again = start("--data", str(faults.synced))
     for client in clients:
         # The cut may have taken the answer to one more ping.
-        assert client.stored(again)["ping_count"] - client.pings[200] in (0, 1)
+        assert client.stored(again)["ping_count"] - client.pings[200] in (
+            0,
+            1,
+        )
 
 
 def test_a_card_is_whole_or_not_stored(start, faults, tmp_path):
@@ -132,11 +137,18 @@ def test_a_card_is_whole_or_not_stored(start, faults, tmp_path):
     server = start("--data", str(data))
     key = ask(server, "POST", "/register").json["key"]
     for seed in SEEDS:
-        urls = [f"/og?title={seed}-{number}&key={key}" for number in range(6)]
+        urls = [
+            f"/og?title={seed}-{number}&key={key}" for number in range(6)
+        ]
         with faults.failing_disk(data, seed, every=1 + seed % 4):
-            drawn = {url: times(2, ask, server, "GET", url) for url in urls}
+            drawn = {
+                url: times(2, ask, server, "GET", url) for url in urls
+            }
         for url, answers in drawn.items():
-            first, again = ask(server, "GET", url), ask(server, "GET", url)
+            first, again = (
+                ask(server, "GET", url),
+                ask(server, "GET", url),
+            )
             assert first.status == 200
             assert again.headers["X-Cache"] == "HIT"
             assert set(each(answers, "status")) <= {200, 503}

@@ -11,7 +11,9 @@ CLIENTS, KILLS = 8, 6
 def test_what_was_answered_survives_kills_and_each_outage_is_told_once(
     python, pyz, tmp_path
 ):
-    node = Node(tmp_path / "node", (python, pyz), "", "--sweep-seconds", "0.2")
+    node = Node(
+        tmp_path / "node", (python, pyz), "", "--sweep-seconds", "0.2"
+    )
     data = node.folder / "data"
     node.start()
     try:

@@ -48,7 +48,9 @@ def suspended(start, server, faults, check):
 def unwritable(start, server, faults, check):
     with faults.failing_syncs():
         for _ in range(OUTAGE_SECONDS):
-            assert ask(server, "GET", f"/ping/{check['id']}").status == 503
+            assert (
+                ask(server, "GET", f"/ping/{check['id']}").status == 503
+            )
             time.sleep(1)
     return server
 
@@ -71,7 +73,9 @@ def swept(server):
 def moved(server, check, key):
     """By how many seconds its deadline is later now."""
     return deadline(
-        ask(server, "GET", f"/checks/{check['id']}", key=key).json["check"]
+        ask(server, "GET", f"/checks/{check['id']}", key=key).json[
+            "check"
+        ]
     ) - deadline(check)
 
 
@@ -84,7 +88,10 @@ def watched(start, faults):
         key = checks_key(server)
         fields = [
             {"period_seconds": HOUR},
-            {"period_seconds": PERIOD_SECONDS, "webhook_url": receiver.url},
+            {
+                "period_seconds": PERIOD_SECONDS,
+                "webhook_url": receiver.url,
+            },
         ]
         checks = [new_check(server, key, **each) for each in fields]
         before = swept(server)

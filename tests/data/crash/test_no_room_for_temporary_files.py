@@ -32,7 +32,10 @@ def read_only_python(python, tmp_path):
     names = {"data": data, "folder": tmp_path, "python": python}
     wrapper.write_text(
         READ_ONLY.format(
-            **{name: shlex.quote(str(path)) for name, path in names.items()}
+            **{
+                name: shlex.quote(str(path))
+                for name, path in names.items()
+            }
         )
     )
     wrapper.chmod(0o755)
@@ -75,7 +78,9 @@ def test_a_check_turns_overdue_is_told_and_recovers(
             period_seconds=1,
         )
         wait_until(lambda: receiver.received)
-        assert ask(server, "GET", f"/ping/{check['id']}").json["recovered"]
+        assert ask(server, "GET", f"/ping/{check['id']}").json[
+            "recovered"
+        ]
         wait_until(lambda: len(receiver.received) > 1)
         run("backup", "data/copy.db")
         assert ask(server, "GET", "/healthz").status == 200

@@ -87,7 +87,9 @@ def has_swept(server):
 
 
 def received(receiver, kind):
-    return [found for found in receiver.received if found.json["type"] == kind]
+    return [
+        found for found in receiver.received if found.json["type"] == kind
+    ]
 
 
 def order_alert(server, key, check):
@@ -95,10 +97,14 @@ def order_alert(server, key, check):
     assert ask(server, "POST", path, key=key).status == 202
 
 
-def test_alerts_go_on_after_the_node_that_monitors_was_killed(nodes, receiver):
+def test_alerts_go_on_after_the_node_that_monitors_was_killed(
+    nodes, receiver
+):
     first, second = nodes
     key = checks_key(second)
-    check = new_check(second, key, period_seconds=7, webhook_url=receiver.url)
+    check = new_check(
+        second, key, period_seconds=7, webhook_url=receiver.url
+    )
     steady = new_check(second, key, webhook_url=receiver.url)
     assert not has_swept(second)
     assert metric(second, "cardbeat_sweep_age_seconds") < 20
@@ -109,7 +115,9 @@ def test_alerts_go_on_after_the_node_that_monitors_was_killed(nodes, receiver):
     assert len(receiver.received) == 2
     wait_until(lambda: has_swept(second))
     assert (
-        ask(second, "GET", f"/checks/{steady['id']}", key=key).json["check"]
+        ask(second, "GET", f"/checks/{steady['id']}", key=key).json[
+            "check"
+        ]
         == steady
     )
     assert "the deadlines of checks" not in second.log.read_text()
@@ -127,7 +135,9 @@ def test_alerts_go_on_at_once_after_the_node_that_monitors_was_stopped(
     assert first.process.wait() == 0
 
 
-def test_a_node_that_was_suspended_past_its_lease_overwrites_nothing(nodes):
+def test_a_node_that_was_suspended_past_its_lease_overwrites_nothing(
+    nodes,
+):
     first, second = nodes
     with Receiver(hang, answer()) as receiver:
         key = checks_key(second)
@@ -148,13 +158,17 @@ def test_a_node_that_was_suspended_past_its_lease_overwrites_nothing(nodes):
         receiver.released.set()
         before = alerts()
         wait_until(
-            lambda: "another server sends alerts now" in first.log.read_text()
+            lambda: (
+                "another server sends alerts now" in first.log.read_text()
+            )
         )
         ask(first, "GET", f"/ping/{check['id']}")
         wait_until(lambda: each(alerts(), "state") == ["delivered"] * 2)
         assert alerts()[1:] == before
         assert len(set(receiver.ids)) == 2
-        assert [ask(server, "GET", "/healthz").status for server in nodes] == [
+        assert [
+            ask(server, "GET", "/healthz").status for server in nodes
+        ] == [
             200,
             200,
         ]
@@ -171,7 +185,9 @@ def test_a_node_whose_clock_is_an_hour_off_alerts_nobody_wrongly(
         right = start("right")
     key = checks_key(wrong)
     kept, silent = (
-        new_check(wrong, key, period_seconds=period, webhook_url=receiver.url)
+        new_check(
+            wrong, key, period_seconds=period, webhook_url=receiver.url
+        )
         for period in (600, 3)
     )
     for server in (wrong, right, wrong):
@@ -197,7 +213,9 @@ def test_a_node_that_is_cut_off_sends_nothing_after_its_lease_and_refuses_in_tim
     far, near = nodes
     key = checks_key(near)
     alerts_that_wait(near, key, receiver)
-    silent = new_check(near, key, period_seconds=5, webhook_url=receiver.url)
+    silent = new_check(
+        near, key, period_seconds=5, webhook_url=receiver.url
+    )
     ping = f"/ping/{silent['id']}"
     path = f"/checks/{silent['id']}"
     proxy.dropped |= {"there", "back"}

@@ -28,9 +28,9 @@ def test_pings_of_crontab_lines_outlast_restarts(start):
         pings += ping_for(0.1, command)
         server = start(port=port)
     assert [ping.wait(60) for ping in pings] == [0] * len(pings)
-    assert ask(server, "GET", f"/checks/{check['id']}", key=key).json["check"][
-        "ping_count"
-    ] >= len(pings)
+    assert ask(server, "GET", f"/checks/{check['id']}", key=key).json[
+        "check"
+    ]["ping_count"] >= len(pings)
 
 
 def ping_for(seconds, command):

@@ -71,7 +71,10 @@ def test_a_stop_ends_in_time_though_something_hangs(launch):
     with Receiver(hang) as receiver, contextlib.ExitStack() as stack:
         faults = {
             "lock": ("", lambda server: hold_lock(stack, server)),
-            "receiver": ("", lambda server: post_to(server, receiver.url)),
+            "receiver": (
+                "",
+                lambda server: post_to(server, receiver.url),
+            ),
             "look-up": (
                 LOOK_UPS,
                 lambda server: post_to(server, "http://hangs.example/"),
@@ -79,7 +82,8 @@ def test_a_stop_ends_in_time_though_something_hangs(launch):
             "client": ("", lambda server: keep_sending(stack, server)),
         }
         servers = {
-            name: launch(name, fault) for name, (fault, _) in faults.items()
+            name: launch(name, fault)
+            for name, (fault, _) in faults.items()
         }
         for name, (_, trouble) in faults.items():
             trouble(servers[name])
@@ -122,7 +126,9 @@ def post_to(server, url):
     """Order a test alert. Returns the path of its check, and the key."""
     key = checks_key(server)
     path = f"/checks/{new_check(server, key, webhook_url=url)['id']}"
-    assert ask(server, "POST", f"{path}/test-alert", key=key).status == 202
+    assert (
+        ask(server, "POST", f"{path}/test-alert", key=key).status == 202
+    )
     return path, key
 
 
@@ -170,7 +176,10 @@ def test_no_post_begins_while_a_stop_waits_for_clients(start):
         server = start("--allow-private-webhooks")
         path, key = post_to(server, receiver.url)
         wait_until(lambda: receiver.received)
-        assert ask(server, "POST", f"{path}/test-alert", key=key).status == 202
+        assert (
+            ask(server, "POST", f"{path}/test-alert", key=key).status
+            == 202
+        )
         clients = [
             stack.enter_context(contextlib.closing(connect(server)))
             for _ in range(100)

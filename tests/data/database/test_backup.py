@@ -11,7 +11,11 @@ import pytest
 
 from cardbeat.database import open_database
 from cardbeat.database.schema import VERSION
-from cardbeat.database.sqlite.copies import back_up, require_sound, restore
+from cardbeat.database.sqlite.copies import (
+    back_up,
+    require_sound,
+    restore,
+)
 from cardbeat.database.sqlite.file import FILE_NAME, FILES
 from cardbeat.errors import StartupError
 from tests.kit.heart import Heart
@@ -62,7 +66,9 @@ def rows(path):
         tables = connection.execute(
             "SELECT name FROM sqlite_schema WHERE type = 'table'"
         ).fetchall()
-        names = [name for (name,) in tables if not name.startswith("sqlite_")]
+        names = [
+            name for (name,) in tables if not name.startswith("sqlite_")
+        ]
         return {
             name: connection.execute(
                 f"SELECT * FROM {name} ORDER BY 1"
@@ -135,7 +141,11 @@ SPOILED = [
         "",
         "the trigger evil not as",
     ),
-    (run("DELETE FROM keys"), "", "has a row of checks that refers to no row"),
+    (
+        run("DELETE FROM keys"),
+        "",
+        "has a row of checks that refers to no row",
+    ),
     (
         run(
             "PRAGMA ignore_check_constraints = ON; UPDATE keys SET scope = 'x'"
@@ -195,7 +205,8 @@ def test_a_backup_is_of_one_moment_while_it_is_served(tmp_path):
             stopping.set()
             writing.result(60)
     found = [
-        dict(rows(tmp_path / f"{number}.db")["monitor"]) for number in range(5)
+        dict(rows(tmp_path / f"{number}.db")["monitor"])
+        for number in range(5)
     ]
     assert all(one["a"] == one["b"] for one in found)
     assert sorted(each(found, "a")) == each(found, "a")
@@ -268,7 +279,11 @@ def test_a_backup_is_restored_and_the_database_before_is_kept(
         "of an earlier restore"
     )
     restored = restore(folder, backup, NOON)
-    counts = {"keys": 1, "checks": 3, "last_served_at": "2027-01-15 08:00:10"}
+    counts = {
+        "keys": 1,
+        "checks": 3,
+        "last_served_at": "2027-01-15 08:00:10",
+    }
     assert restored == {
         "database": str(folder / FILE_NAME),
         "kept": restored["kept"],
@@ -301,13 +316,17 @@ def test_a_wal_that_a_crash_left_is_kept_and_not_in_what_is_restored(
     assert rows(data / FILE_NAME) == before
     if is_damaged:
         assert kept.read_bytes() == files[FILE_NAME]
-        assert Path(f"{kept}-wal").read_bytes() == files[f"{FILE_NAME}-wal"]
+        assert (
+            Path(f"{kept}-wal").read_bytes() == files[f"{FILE_NAME}-wal"]
+        )
     else:
         assert rows(kept)["monitor"] != before["monitor"]
     open_database(data).close()
 
 
-def test_a_folder_that_is_served_written_or_read_is_left_alone(data, backup):
+def test_a_folder_that_is_served_written_or_read_is_left_alone(
+    data, backup
+):
     def refused(why):
         with pytest.raises(StartupError, match=why):
             restore(data, backup, NOON)
@@ -326,7 +345,10 @@ def test_a_link_in_the_place_of_the_database_is_refused(
 ):
     (tmp_path / "new").mkdir(0o700)
     (tmp_path / "new" / FILE_NAME).symlink_to(data / FILE_NAME)
-    for use in (open_database, lambda folder: restore(folder, backup, NOON)):
+    for use in (
+        open_database,
+        lambda folder: restore(folder, backup, NOON),
+    ):
         with pytest.raises(
             StartupError,
             match="is a link, so move the file here or link the data folder",
@@ -345,6 +367,6 @@ def test_root_gives_what_it_restores_to_the_user_of_the_server(
     for path in (data, *data.iterdir()):
         os.chown(path, 1234, 1234)
     restore(data, backup, NOON)
-    assert {path.stat().st_uid for path in data.glob(f"{FILE_NAME}*")} == {
-        1234
-    }
+    assert {
+        path.stat().st_uid for path in data.glob(f"{FILE_NAME}*")
+    } == {1234}

@@ -15,7 +15,13 @@ from cardbeat.jobs import Future
 from tests.kit.heart import at_once
 from tests.kit.lists import times
 from tests.kit.postgresql import BOTH_ENGINES, SQLITE
-from tests.kit.support import begun, count_up, counted, wait_until, writer_held
+from tests.kit.support import (
+    begun,
+    count_up,
+    counted,
+    wait_until,
+    writer_held,
+)
 from tests.kit.systems import IN_USE
 
 pytestmark = BOTH_ENGINES
@@ -99,7 +105,9 @@ def test_clients_take_turns_in_groups_of_bounded_size(database):
         ping.wait()
     made = [*chain(*work.calls)]
     assert made[:5] == [0, -1, 1, -2, 2]
-    assert [item for item in made if item >= 0] == list(range(2 * MOST_PINGS))
+    assert [item for item in made if item >= 0] == list(
+        range(2 * MOST_PINGS)
+    )
     assert max(map(len, work.calls)) == MOST_PINGS
 
 
@@ -120,7 +128,9 @@ def test_a_single_write_waits_for_one_group_of_pings_and_pings_for_few_writes(
     with writer_held(database):
         pings = written(database, note, "client", range(4 * MOST_PINGS))
         others = times(
-            3, begun, lambda: database.write(lambda _: order.append("other"))
+            3,
+            begun,
+            lambda: database.write(lambda _: order.append("other")),
         )
         # The first keeps the writer busy.
         wait_until(lambda: len(waits) == 4)
@@ -144,7 +154,9 @@ def test_an_error_of_the_work_itself_is_raised_as_it_is(database):
         database.write(lambda _: 1 / 0)
     with pytest.raises(ValueError, match="zip"):
         database.write_ping(
-            lambda transaction, items: (count_up(transaction), 1), 1, "client"
+            lambda transaction, items: (count_up(transaction), 1),
+            1,
+            "client",
         ).wait()
     assert counted(database) is None
 
@@ -174,7 +186,9 @@ def test_listeners_hear_of_what_was_stored(database):
     assert [*chain(*heard)] == [10, 30]
 
 
-def test_a_callback_that_fails_keeps_nobody_from_writing(database, caplog):
+def test_a_callback_that_fails_keeps_nobody_from_writing(
+    database, caplog
+):
     def fail(*_):
         raise RuntimeError("a defect")
 
@@ -217,7 +231,10 @@ def test_pings_that_were_refused_are_known_and_the_log_tells_once(
     database, caplog
 ):
     away = database.path.rename(database.path.with_name("away"))
-    assert outcome(lambda: database.write(count_up)) == "database_unavailable"
+    assert (
+        outcome(lambda: database.write(count_up))
+        == "database_unavailable"
+    )
     assert not database.pings_refused
     assert (
         outcome(database.write_ping(Pings(), 1, "client").wait)

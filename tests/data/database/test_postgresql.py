@@ -24,7 +24,12 @@ from cardbeat.database.postgresql.lease import (
     RowLease,
 )
 from cardbeat.database.schema import VERSION
-from cardbeat.errors import LeaseLost, MaybeDone, StartupError, Unavailable
+from cardbeat.errors import (
+    LeaseLost,
+    MaybeDone,
+    StartupError,
+    Unavailable,
+)
 from tests.kit.postgresql import POSTGRESQL
 from tests.kit.proxy import Proxy
 from tests.kit.support import (
@@ -94,9 +99,9 @@ def test_while_the_server_is_gone_all_are_told_so_at_once_and_it_goes_on_by_itse
             lambda: database.write(count_up),
             lambda: counted(database),
         ] * 20
-        assert {attempt(deed).headers["Retry-After"] for deed in deeds} == {
-            "5"
-        }
+        assert {
+            attempt(deed).headers["Retry-After"] for deed in deeds
+        } == {"5"}
         assert time.monotonic() - began < 20
     finally:
         postgresql.start()
@@ -104,7 +109,9 @@ def test_while_the_server_is_gone_all_are_told_so_at_once_and_it_goes_on_by_itse
     wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
     assert counted(database) == 2
     assert PASSWORD not in caplog.text
-    assert not any("\n" in record.getMessage() for record in caplog.records)
+    assert not any(
+        "\n" in record.getMessage() for record in caplog.records
+    )
 
 
 def test_a_statement_that_takes_too_long_is_given_up_and_its_session_ends_by_itself(
@@ -259,7 +266,9 @@ def test_a_commit_that_a_proxy_has_lost_is_not_waited_for_once_the_server_is_don
                 # The proxy still answers to TCP's own questions, so the connection never ends.
                 proxy.dropped.add(way)
 
-            assert isinstance(attempt(lambda: database.write(lose)), MaybeDone)
+            assert isinstance(
+                attempt(lambda: database.write(lose)), MaybeDone
+            )
             proxy.dropped.clear()
             wait_until(
                 lambda: (
@@ -275,7 +284,9 @@ def test_a_commit_that_a_proxy_has_lost_is_not_waited_for_once_the_server_is_don
                 assert ("n" in numbers(connection)) == (way == "back")
 
 
-@pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
+@pytest.mark.parametrize(
+    "end", ["pg_cancel_backend", "pg_terminate_backend"]
+)
 def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(
     database, without_standby, postgresql, end
 ):
@@ -283,7 +294,9 @@ def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(
     with ThreadPoolExecutor() as pool:
         written = pool.submit(
             attempt,
-            lambda: database.write(lambda it: (made.append(1), count_up(it))),
+            lambda: database.write(
+                lambda it: (made.append(1), count_up(it))
+            ),
         )
         wait_until(lambda: waiting_sessions(database) or written.done())
         postgresql.execute(
@@ -374,7 +387,10 @@ def test_a_database_of_another_program_or_encoding_is_one_line_at_the_start(
 def test_a_commit_waits_for_the_disk_and_the_standby_whatever_is_set_for_the_role(
     postgresql, tmp_path, set_to, used
 ):
-    url = postgresql.emptied(tmp_path) + f"%20-csynchronous_commit%3D{set_to}"
+    url = (
+        postgresql.emptied(tmp_path)
+        + f"%20-csynchronous_commit%3D{set_to}"
+    )
     with contextlib.closing(open_database(tmp_path, url)) as database:
         setting = database.write(
             lambda it: it.execute(
@@ -396,7 +412,9 @@ def test_without_its_driver_or_with_an_old_one_it_is_one_line_that_says_how_to_g
     else:
         monkeypatch.setattr(psycopg, "__version__", version)
         found = f"psycopg {version}"
-    needed = f"PostgreSQL needs psycopg 3.2.11 or newer, and there is {found}"
+    needed = (
+        f"PostgreSQL needs psycopg 3.2.11 or newer, and there is {found}"
+    )
     told = f"{needed}; run: pip install 'psycopg[binary]>=3.2.11'"
     monkeypatch.setenv("CARDBEAT_DATABASE", "postgresql://127.0.0.1/db")
     for command in (
@@ -418,11 +436,15 @@ def test_the_folder_of_the_cards_is_made_at_the_start_and_for_its_owner_alone(
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o777)
     for name, mode in (("new", 0o700), ("shared", 0o775)):
-        config = Config(data=tmp_path / name, database=database_url, port=0)
+        config = Config(
+            data=tmp_path / name, database=database_url, port=0
+        )
         service_of(config, FakeClock()).close()
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
     monkeypatch.setenv("CARDBEAT_DATABASE", database_url)
-    assert cli.main(["keys", "list", "--data", str(tmp_path / "none")]) == 0
+    assert (
+        cli.main(["keys", "list", "--data", str(tmp_path / "none")]) == 0
+    )
     assert not (tmp_path / "none").exists()
 
 
@@ -473,7 +495,10 @@ def nodes(open_again):
             one.advance(seconds)
 
     return (
-        *(RowLease(*each) for each in zip(databases, monotonic, strict=True)),
+        *(
+            RowLease(*each)
+            for each in zip(databases, monotonic, strict=True)
+        ),
         pass_time,
         databases,
     )
@@ -523,14 +548,20 @@ def test_a_release_lets_another_take_it_at_once_and_a_late_one_takes_it_from_non
     assert not first.take()
 
 
-def test_a_sweep_that_confirmed_the_lease_keeps_it_until_its_commit(nodes):
+def test_a_sweep_that_confirmed_the_lease_keeps_it_until_its_commit(
+    nodes,
+):
     first, second, pass_time, (database, _) = nodes
     first.take()
     pass_time(TERM_SECONDS + 1)
     confirmed, release = threading.Event(), threading.Event()
     sweep = begun(
         lambda: database.write(
-            lambda it: (first.confirm(it), confirmed.set(), release.wait(60))
+            lambda it: (
+                first.confirm(it),
+                confirmed.set(),
+                release.wait(60),
+            )
         )
     )
     assert confirmed.wait(60)

@@ -26,9 +26,13 @@ KEYS, CHECKS = 6, 12
 @pytest.fixture
 def filled(tmp_path, clock):
     """A file with rows of every kind, whose last check is gone."""
-    with contextlib.closing(open_database(tmp_path / "filled")) as database:
+    with contextlib.closing(
+        open_database(tmp_path / "filled")
+    ) as database:
         heart = Heart(database, clock)
-        checks = [heart.create(1 + number % 5) for number in range(CHECKS - 1)]
+        checks = [
+            heart.create(1 + number % 5) for number in range(CHECKS - 1)
+        ]
         heart.pass_time(10)
         heart.sweep.sweep_once()
         for check in checks[::2]:
@@ -73,10 +77,13 @@ def contents(place):
     with connect(place) as connection:
         found = {}
         for table in TABLES:
-            cursor = connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")
+            cursor = connection.execute(
+                f"SELECT * FROM {table} ORDER BY 1, 2"
+            )
             names = [column[0] for column in cursor.description]
             found[table] = [
-                dict(zip(names, row, strict=True)) for row in cursor.fetchall()
+                dict(zip(names, row, strict=True))
+                for row in cursor.fetchall()
             ]
         return found
 
@@ -89,7 +96,9 @@ def test_all_rows_of_a_file_are_on_the_server_as_they_were_and_new_ones_have_new
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         )
         assert {name for (name,) in found} == set(TABLES)
-        (last,) = connection.execute("SELECT max(seq) FROM checks").fetchone()
+        (last,) = connection.execute(
+            "SELECT max(seq) FROM checks"
+        ).fetchone()
     told = restore(url, tmp_path / "cards", filled)
     assert "s3cret" not in told.pop("database")
     assert told == {
@@ -161,6 +170,8 @@ def test_what_is_no_backup_is_refused_and_nothing_is_made(
 ):
     (tmp_path / "other").write_text("something else")
     for file in (tmp_path / "other", tmp_path / "none"):
-        with pytest.raises(StartupError, match=r"; nothing was restored$"):
+        with pytest.raises(
+            StartupError, match=r"; nothing was restored$"
+        ):
             restore(postgresql.new_schema(), tmp_path / "cards", file)
     assert each(tmp_path.iterdir(), "name") == ["other"]

@@ -15,7 +15,11 @@ from cardbeat.config import Config
 from cardbeat.database import open_database
 from cardbeat.database.schema import OLDEST, VERSION, WHOLE, script
 from cardbeat.database.sqlite.copies import copy_rows
-from cardbeat.database.sqlite.file import FILE_NAME, lock_server, make_tables
+from cardbeat.database.sqlite.file import (
+    FILE_NAME,
+    lock_server,
+    make_tables,
+)
 from cardbeat.errors import StartupError
 from cardbeat.files import read_text
 from tests.kit.postgresql import BOTH_ENGINES
@@ -63,20 +67,34 @@ def store(folder, url, version):
     engine = "sqlite" if url is None else "postgresql"
     folder.mkdir(0o700)
     with connect(folder, url) as connection:
-        run = connection.executescript if url is None else connection.execute
-        run(Path(__file__).with_name(f"schema_7_{engine}.sql").read_text())
+        run = (
+            connection.executescript
+            if url is None
+            else connection.execute
+        )
+        run(
+            Path(__file__).with_name(f"schema_7_{engine}.sql").read_text()
+        )
         last = version if url else min(version, WHOLE - 1)
         for number in range(8, last + 1):
             run(script(engine, number))
-            noted = f"INSERT INTO cardbeat_schema (version) VALUES ({number})"
-            run(f"PRAGMA user_version = {number}" if url is None else noted)
+            noted = (
+                f"INSERT INTO cardbeat_schema (version) VALUES ({number})"
+            )
+            run(
+                f"PRAGMA user_version = {number}"
+                if url is None
+                else noted
+            )
     if last < version:
         old = (folder / FILE_NAME).rename(folder.with_name("old"))
         with connect(folder, url) as connection:
             make_tables(connection, version)
             connection.create_function("host_of", 1, host_of)
             connection.execute("ATTACH ? AS old", (str(old),))
-            connection.executescript(read_text("database/sqlite/from_9.sql"))
+            connection.executescript(
+                read_text("database/sqlite/from_9.sql")
+            )
     return folder, url
 
 
@@ -155,16 +173,20 @@ def test_a_stored_database_serves(stored, clock):
     assert late["status"] == "overdue"
     assert app.json("GET", f"/ping/{late['id']}")["recovered"]
     assert (
-        app("DELETE", f"/checks/{first['id']}", key=CHECKS_KEY).status == 204
+        app("DELETE", f"/checks/{first['id']}", key=CHECKS_KEY).status
+        == 204
     )
-    assert app("POST", "/checks", GOOD_CHECK, key=CHECKS_KEY).status == 201
+    assert (
+        app("POST", "/checks", GOOD_CHECK, key=CHECKS_KEY).status == 201
+    )
     service.close()
 
 
 def test_a_column_that_the_old_file_lacks_has_its_default(tmp_path):
     store(tmp_path / "stored", None, WHOLE)
     change(
-        (tmp_path / "stored", None), "ALTER TABLE checks DROP COLUMN outage"
+        (tmp_path / "stored", None),
+        "ALTER TABLE checks DROP COLUMN outage",
     )
     old = rows_of((tmp_path / "stored", None), "checks", "id, name")
     (tmp_path / "new" / "beside").mkdir(parents=True)

@@ -39,7 +39,9 @@ def meanwhile(node, held, other, deed):
 def delete(node, table, row_id):
     return lambda: node.database.write(
         lambda it: (
-            it.execute(f"DELETE FROM {table} WHERE id = ?", (row_id,)).rowcount
+            it.execute(
+                f"DELETE FROM {table} WHERE id = ?", (row_id,)
+            ).rowcount
         )
     )
 
@@ -75,14 +77,19 @@ def test_a_ping_that_meets_the_sweep_finds_its_check_and_ends_the_outage(
     )
     assert pinged.result(60).recovered
     assert pinging.status(check) == "on_time"
-    assert pinging.alert_types(check) == ["check.overdue", "check.recovered"]
+    assert pinging.alert_types(check) == [
+        "check.overdue",
+        "check.recovered",
+    ]
 
 
 def test_two_nodes_that_sweep_at_once_alert_once(nodes):
     one, other = nodes
     checks = times(5, one.create)
     one.pass_time(61)
-    swept = meanwhile(one, one.sweep.sweep_once, other, other.sweep.sweep_once)
+    swept = meanwhile(
+        one, one.sweep.sweep_once, other, other.sweep.sweep_once
+    )
     assert swept.result(60) == 0
     assert [*map(one.alert_types, checks)] == [["check.overdue"]] * 5
     assert one.checks.totals() == {"on_time": 0, "overdue": 5}
@@ -135,7 +142,9 @@ def test_a_node_that_waits_for_a_check_keeps_no_newer_one(
 
     def ping_both():
         with writer_held(other.database):
-            pings = [other.pings.ping(check.id) for check in (newer, older)]
+            pings = [
+                other.pings.ping(check.id) for check in (newer, older)
+            ]
         return [ping.wait() for ping in pings]
 
     free = f"SELECT id FROM emptied.checks WHERE id = '{newer.id}' FOR NO KEY UPDATE SKIP LOCKED"
@@ -154,7 +163,9 @@ def test_a_check_that_another_node_keeps_locked_holds_no_sweep_up(nodes):
     lock = ("SELECT seq FROM checks WHERE id = ?", (locked.id,))
     with held_at_commit(
         one,
-        lambda: one.database.write(lambda it: one.database.lock(it, *lock)),
+        lambda: one.database.write(
+            lambda it: one.database.lock(it, *lock)
+        ),
     ):
         assert other.sweep.sweep_once() == 1
         assert [other.read(check).status for check in (locked, free)] == [
@@ -181,7 +192,8 @@ def test_two_nodes_that_wait_for_each_other_both_get_there(nodes):
         node.database.write(work)
 
     at_once(
-        lambda: count_both(nodes[0], "ab"), lambda: count_both(nodes[1], "ba")
+        lambda: count_both(nodes[0], "ab"),
+        lambda: count_both(nodes[1], "ba"),
     )
     assert len(tries) > 2
     with nodes[0].database.read() as connection:

@@ -47,7 +47,8 @@ def test_a_damaged_file_keeps_the_wal_that_a_crash_left(tmp_path):
             sqlite3.connect(tmp_path / "live" / FILE_NAME)
         ) as other:
             assert (
-                other.execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0] == 0
+                other.execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0]
+                == 0
             )
         database.write(count_up)
         shutil.copytree(tmp_path / "live", tmp_path / "crashed")
@@ -159,7 +160,9 @@ def test_settings_that_keep_what_was_acknowledged_hold(database):
         )
 
 
-def test_a_process_that_holds_the_lock_costs_seconds_and_no_more(database):
+def test_a_process_that_holds_the_lock_costs_seconds_and_no_more(
+    database,
+):
     holder = os.open(database.path.with_name("writer.lock"), os.O_RDWR)
     with contextlib.closing(os.fdopen(holder)):
         assert system.try_lock(holder)

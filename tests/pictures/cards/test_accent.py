@@ -40,11 +40,14 @@ def test_all_text_has_enough_contrast_as_designed_and_for_every_accent(
     accent: str | None, look: tuple[str, str]
 ) -> None:
     theme = theme_of(*look, accent)
-    ground = [*map(rgb, (theme.panel,) if theme.panel else theme.ramp[:4])]
+    ground = [
+        *map(rgb, (theme.panel,) if theme.panel else theme.ramp[:4])
+    ]
     for text in (theme.ink, theme.muted, theme.accent):
         assert min(contrast(rgb(text), under) for under in ground) >= 4.5
     assert (
-        not theme.panel or contrast(rgb(theme.on_mark), rgb(theme.mark)) >= 4.5
+        not theme.panel
+        or contrast(rgb(theme.on_mark), rgb(theme.mark)) >= 4.5
     )
 
 
@@ -72,7 +75,8 @@ def test_the_ground_turns_to_the_accents_hue_and_stays_as_light(
         hue, chroma = hue_and_chroma(rgb(after))
         wanted, strength = hue_and_chroma(rgb(accent))
         assert chroma < 0.02 or (
-            strength and min(abs(hue - wanted), 1 - abs(hue - wanted)) < 0.1
+            strength
+            and min(abs(hue - wanted), 1 - abs(hue - wanted)) < 0.1
         )
 
 
@@ -85,7 +89,9 @@ def test_the_sign_has_the_accent_itself(
     png = (
         Renderer(FONTS, accent)
         .render(
-            card_from({"title": "x", "template": look[0], "theme": look[1]})
+            card_from(
+                {"title": "x", "template": look[0], "theme": look[1]}
+            )
         )
         .png
     )

@@ -54,7 +54,13 @@ def test_a_missing_or_blank_title_is_refused(query):
 
 @pytest.mark.parametrize(
     "marks",
-    ["%CC%81", "%E0%A4%BF", "%D9%8E", "%E0%B8%B3", "%E2%80%8B%CC%81+%CC%82"],
+    [
+        "%CC%81",
+        "%E0%A4%BF",
+        "%D9%8E",
+        "%E0%B8%B3",
+        "%E2%80%8B%CC%81+%CC%82",
+    ],
 )
 def test_marks_alone_stand_on_a_dotted_circle(marks):
     assert title_of(marks) == "\u25cc" + title_of("x" + marks)[1:]
@@ -62,8 +68,12 @@ def test_marks_alone_stand_on_a_dotted_circle(marks):
 
 def test_every_parameter_is_read_and_has_a_default():
     query = "title=t&description=d&author=a&tag=g&domain=o&template=blog&theme=light&key=sk_1"
-    assert card_of(query) == Card("t", "d", "a", "g", "o", "blog", "light")
-    assert card_of("title=x") == Card("x", "", "", "", "", "default", "dark")
+    assert card_of(query) == Card(
+        "t", "d", "a", "g", "o", "blog", "light"
+    )
+    assert card_of("title=x") == Card(
+        "x", "", "", "", "", "default", "dark"
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +109,9 @@ def test_unknown_parameters_are_allowed_and_may_repeat():
 
 
 def test_a_very_long_text_is_cut_and_an_invisible_one_is_absent():
-    card = card_from({"title": "word " * 20_000, "author": " \u200b\u2060 "})
+    card = card_from(
+        {"title": "word " * 20_000, "author": " \u200b\u2060 "}
+    )
     assert len(card.title) <= 4_000
     assert card.author == ""
 

@@ -28,7 +28,17 @@ ON_LIGHT = "#0f121c"
         *((emoji, "outline on light") for emoji in ("🤍", "👻")),
         *(
             (emoji, "")
-            for emoji in ("♥️", "♦️", "❗", "🚀", "❤️", "😀", "👩🏿‍💻", "🇧🇷", "1️⃣")
+            for emoji in (
+                "♥️",
+                "♦️",
+                "❗",
+                "🚀",
+                "❤️",
+                "😀",
+                "👩🏿‍💻",
+                "🇧🇷",
+                "1️⃣",
+            )
         ),
     ],
 )
@@ -49,4 +59,7 @@ def test_a_dark_emoji_is_seen_on_a_dark_card(template, emoji):
             card_from({"title": title, "template": template})
         ).png
         pictures.append(Image.open(BytesIO(png)).convert("L"))
-    assert ImageStat.Stat(ImageChops.difference(*pictures)).extrema[0][1] > 120
+    assert (
+        ImageStat.Stat(ImageChops.difference(*pictures)).extrema[0][1]
+        > 120
+    )

@@ -77,7 +77,9 @@ def test_a_process_that_always_ends_is_an_error(painter, break_process):
     assert painter.draw(CARD).png
 
 
-def test_a_card_that_takes_too_long_is_an_error_at_once(break_process, caplog):
+def test_a_card_that_takes_too_long_is_an_error_at_once(
+    break_process, caplog
+):
     break_process("while True: pass")
     painter = Painter(seconds=0.2)
     with pytest.raises(RuntimeError, match=r"ended .* after 0\.2 s"):
@@ -110,7 +112,9 @@ def test_where_no_process_can_be_started_cards_are_drawn_here(
 
 
 @SIGNALS
-def test_a_close_ends_a_card_that_hangs_and_nothing_more_is_drawn(painter):
+def test_a_close_ends_a_card_that_hangs_and_nothing_more_is_drawn(
+    painter,
+):
     process = painter.start()
     os.kill(process.pid, signal.SIGSTOP)
     closing = threading.Timer(0.1, painter.close)

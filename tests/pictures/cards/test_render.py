@@ -55,7 +55,9 @@ def is_sound(drawing):
     """Whether it is a small picture of the size of a card."""
     with Image.open(BytesIO(drawing.png)) as image:
         image.load()
-        return image.size == (WIDTH, HEIGHT) and len(drawing.png) < 100_000
+        return (
+            image.size == (WIDTH, HEIGHT) and len(drawing.png) < 100_000
+        )
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -84,7 +86,9 @@ def test_cards_of_hostile_texts_stay_small(renderer, seed):
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    st.dictionaries(st.sampled_from(TEXTS), st.text(max_size=80), min_size=1),
+    st.dictionaries(
+        st.sampled_from(TEXTS), st.text(max_size=80), min_size=1
+    ),
     st.sampled_from(TEMPLATES),
 )
 def test_any_text_draws(renderer, texts, template):
@@ -133,7 +137,10 @@ def test_the_templates_are_told_apart_in_a_thumbnail_by_more_than_their_text(
         for template in TEMPLATES
     ]
     for one, other in combinations(small, 2):
-        assert max(ImageStat.Stat(ImageChops.difference(one, other)).mean) > 8
+        assert (
+            max(ImageStat.Stat(ImageChops.difference(one, other)).mean)
+            > 8
+        )
 
 
 def test_a_right_to_left_card_has_its_light_from_the_right():
@@ -165,7 +172,8 @@ def test_a_card_looks_as_approved(template, theme):
     size = GOLDEN_WIDTH, GOLDEN_WIDTH * HEIGHT // WIDTH
     pictures = image_of(drawing), Image.open(path).convert("RGB")
     small, approved = (
-        picture.resize(size, Image.Resampling.LANCZOS) for picture in pictures
+        picture.resize(size, Image.Resampling.LANCZOS)
+        for picture in pictures
     )
     assert (
         max(ImageStat.Stat(ImageChops.difference(small, approved)).mean)
@@ -186,7 +194,9 @@ def test_a_card_looks_as_approved(template, theme):
         "light/blog.png",
     ],
 )
-def test_the_renderers_version_changes_with_whatever_draws(tmp_path, path):
+def test_the_renderers_version_changes_with_whatever_draws(
+    tmp_path, path
+):
     package = tmp_path / "cardbeat"
     shutil.copytree(
         ROOT / "cardbeat",
@@ -198,7 +208,9 @@ def test_the_renderers_version_changes_with_whatever_draws(tmp_path, path):
     before = renderer_version(package)
     (package / path).write_bytes((package / path).read_bytes() + b"\n")
     assert renderer_version(package) != before
-    assert renderer_version(package, "#112233") != renderer_version(package)
+    assert renderer_version(package, "#112233") != renderer_version(
+        package
+    )
 
 
 def test_the_renderers_version_is_the_same_on_disk_and_in_the_artifact(

@@ -28,7 +28,14 @@ def test_other_bytes_are_no_card():
     """No torn or longer one, none with a flipped bit, none without a seal."""
     png = seal("a.png", PNG, 0).png
     others = [png[:length] for length in range(len(png))]
-    others += [png + b"x", b"x", PNG, IEND, b"tEXtcardbeat\x00", bytes(100)]
+    others += [
+        png + b"x",
+        b"x",
+        PNG,
+        IEND,
+        b"tEXtcardbeat\x00",
+        bytes(100),
+    ]
     for place in range(len(png)):
         for bit in range(8):
             flipped = bytes([png[place] ^ 1 << bit])

@@ -10,7 +10,12 @@ import pytest
 
 from cardbeat.cards.drawing.render import own_version
 from cardbeat.cards.seal import IEND, seal
-from cardbeat.cards.store import TOUCHED_SECONDS, CardMemory, Store, file_name
+from cardbeat.cards.store import (
+    TOUCHED_SECONDS,
+    CardMemory,
+    Store,
+    file_name,
+)
 from cardbeat.web.message import Response
 from tests.kit.lists import each
 from tests.kit.support import wait_until
@@ -67,7 +72,9 @@ DAMAGE = {
     "zeros": lambda path, _: path.write_bytes(bytes(CARD_BYTES)),
     "empty": lambda path, _: path.write_bytes(b""),
     "without a seal": lambda path, _: path.write_bytes(PNG),
-    "another card": lambda path, other: path.write_bytes(other.read_bytes()),
+    "another card": lambda path, other: path.write_bytes(
+        other.read_bytes()
+    ),
     "gone": lambda path, _: path.unlink(),
     "link": pytest.param(link, marks=LINKS),
     "pipe": pytest.param(pipe, marks=PIPES),
@@ -105,7 +112,9 @@ def test_reading_leaves_nothing_open(store):
 
 def test_a_failed_write_leaves_nothing_behind(store, monkeypatch, caplog):
     monkeypatch.setattr(
-        os, "replace", Mock(side_effect=OSError(28, "No space left on device"))
+        os,
+        "replace",
+        Mock(side_effect=OSError(28, "No space left on device")),
     )
     store.put(card_of())
     assert store.read(NAME) is None
@@ -182,7 +191,9 @@ def test_the_card_used_longest_ago_gives_way_to_one_that_is_asked_for_twice():
         assert memory.names() == kept
 
 
-def test_the_memory_holds_at_most_half_of_what_the_disk_may_hold(tmp_path):
+def test_the_memory_holds_at_most_half_of_what_the_disk_may_hold(
+    tmp_path,
+):
     store = Store(tmp_path, 10 * CARD_BYTES, "v1")
     for name in NAMES[:10]:
         store.memory.put(name, hot(CARD_BYTES))
@@ -232,7 +243,9 @@ class Disk(NamedTuple):
         return self.free
 
 
-@pytest.mark.parametrize(("beside", "is_stored"), [(0, True), (-1, False)])
+@pytest.mark.parametrize(
+    ("beside", "is_stored"), [(0, True), (-1, False)]
+)
 def test_cards_are_not_stored_while_less_than_twice_the_reserve_is_free(
     tmp_path, caplog, beside, is_stored
 ):
@@ -247,7 +260,9 @@ def test_cards_are_not_stored_while_less_than_twice_the_reserve_is_free(
 @pytest.mark.parametrize(
     ("lacking", "kept"), [(0, 30), (10, 18), (30, 0), (71, 0)]
 )
-def test_stored_cards_make_room_while_the_disk_is_low(tmp_path, lacking, kept):
+def test_stored_cards_make_room_while_the_disk_is_low(
+    tmp_path, lacking, kept
+):
     fill(tmp_path, NAMES[:30])
     store = Store(
         tmp_path, 10**9, "v1", reserve=Disk((40 - lacking) * CARD_BYTES)

@@ -74,7 +74,8 @@ def box_of(text):
     """Where a text's ink can be."""
     spare = text.width - text.block.width_px
     left = (
-        text.x + {"left": 0, "center": spare / 2, "right": spare}[text.align]
+        text.x
+        + {"left": 0, "center": spare / 2, "right": spare}[text.align]
     )
     return (
         left,
@@ -102,9 +103,9 @@ def overlap(one, other):
 def test_no_text_overlaps_another_or_leaves_the_card(template, texts):
     for given in subsets(texts):
         boxes = [*map(box_of, layout_of(template, **given).texts)]
-        assert not any(overlap(*pair) for pair in combinations(boxes, 2)), (
-            given.keys()
-        )
+        assert not any(
+            overlap(*pair) for pair in combinations(boxes, 2)
+        ), given.keys()
         for left, top, right, bottom in boxes:
             assert 24 <= left <= right <= WIDTH - 24
             assert 8 <= top <= bottom <= HEIGHT - 8
@@ -132,7 +133,9 @@ def test_a_right_to_left_card_is_the_mirror_image(template):
     assert title.x + title.width == WIDTH - AXIS
     assert title.align == "right"
     assert layout.mirror_image().mirror_image() == layout
-    sign = max(layout.shapes, key=lambda shape: shape.width * shape.height)
+    sign = max(
+        layout.shapes, key=lambda shape: shape.width * shape.height
+    )
     assert sign.x + sign.width / 2 > WIDTH / 2
 
 
@@ -159,7 +162,9 @@ def test_a_long_domain_keeps_its_end_and_an_encoded_one_is_decoded(
     assert re.search(
         r"…\S*\.example\.com$", "\n".join(all_shown(layout)), re.MULTILINE
     )
-    encoded = layout_of(template, title="x", domain="xn--mnchen-3ya.example")
+    encoded = layout_of(
+        template, title="x", domain="xn--mnchen-3ya.example"
+    )
     assert "münchen.example" in all_shown(encoded)
 
 
@@ -178,7 +183,9 @@ def test_the_description_gives_up_its_lines_until_the_title_is_large(
             },
         )
         described = [
-            text for text in layout.texts if shown(text).startswith("How we")
+            text
+            for text in layout.texts
+            if shown(text).startswith("How we")
         ]
         lines.append(len(described[0].block.lines) if described else 0)
         assert not (described and title_of(layout).block.is_cut)
@@ -204,7 +211,9 @@ def test_an_ordinary_description_is_whole_and_one_line_stays_below_a_long_title(
     )
     below = "Twelve months without one."
     assert below in all_shown(
-        layout_of(template, **FULL | {"title": title, "description": below})
+        layout_of(
+            template, **FULL | {"title": title, "description": below}
+        )
     )
 
 

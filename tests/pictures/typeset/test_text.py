@@ -63,7 +63,11 @@ def fits(block, width, height):
             for one in line.emoji
         ]
         for x, y, ink_width, ink_height in inks:
-            if x < 0 or x + ink_width > width or baseline + y < previous_end:
+            if (
+                x < 0
+                or x + ink_width > width
+                or baseline + y < previous_end
+            ):
                 return False
             if baseline + y + ink_height > min(height, block.height_px):
                 return False
@@ -149,7 +153,9 @@ def test_only_a_word_wider_than_the_box_is_broken_and_gets_no_hyphen():
 def test_one_long_word_is_as_wide_as_the_box():
     block = fit(FONTS, "Authentication", TITLE, WIDTH, HEIGHT)
     assert len(block.lines) == 1
-    assert block.width_px > 0.97 * WIDTH or block.size_px == TITLE.largest_px
+    assert (
+        block.width_px > 0.97 * WIDTH or block.size_px == TITLE.largest_px
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,7 +177,9 @@ def test_one_long_word_is_as_wide_as_the_box():
 )
 def test_lines_end_by_sense(text, lines):
     assert (
-        shown(fit(FONTS, text, TITLE._replace(max_lines=2), WIDTH, HEIGHT))
+        shown(
+            fit(FONTS, text, TITLE._replace(max_lines=2), WIDTH, HEIGHT)
+        )
         == lines
     )
 
@@ -216,7 +224,9 @@ def test_text_without_ink_is_an_empty_block(fonts):
 def test_titles_of_real_scripts_are_never_cut_by_the_limits():
     thousand = "天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏闰余成岁律吕调阳云腾致雨露结为霜金生丽水玉出昆冈"
     for text in (thousand, *TEXTS.values()):
-        block = fit(FONTS, text, Style(400, 40, 20, 1.3, max_lines=12), 1_000)
+        block = fit(
+            FONTS, text, Style(400, 40, 20, 1.3, max_lines=12), 1_000
+        )
         assert block.is_cut == (text == TEXTS["endless"])
 
 

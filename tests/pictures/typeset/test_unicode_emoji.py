@@ -13,7 +13,9 @@ pytestmark = pytest.mark.skipif(
 
 
 def lines_of(name):
-    for line in (unicode_files.FOLDER / name).read_text("utf-8").splitlines():
+    for line in (
+        (unicode_files.FOLDER / name).read_text("utf-8").splitlines()
+    ):
         if content := line.partition("#")[0].strip():
             yield content
 
@@ -27,7 +29,12 @@ def emoji_tests(*statuses):
 
 @pytest.mark.parametrize(
     "status",
-    ["fully-qualified", "minimally-qualified", "unqualified", "component"],
+    [
+        "fully-qualified",
+        "minimally-qualified",
+        "unqualified",
+        "component",
+    ],
 )
 def test_every_emoji_of_the_test_file_is_one_picture(status):
     fonts = Fonts()
@@ -52,10 +59,12 @@ def test_a_variation_selector_chooses_between_picture_and_sign():
             continue  # a digit is an emoji only with its keycap
         has_sign = not is_picture(fonts, sequence[0] + "\ufe0e")
         if style == "emoji style" or has_sign:
-            assert is_picture(fonts, sequence) == (style == "emoji style"), (
-                line
-            )
+            assert is_picture(fonts, sequence) == (
+                style == "emoji style"
+            ), line
 
 
 def is_picture(fonts, grapheme):
-    return any(glyphs.font.is_emoji for glyphs in fonts.choose(grapheme, "ja"))
+    return any(
+        glyphs.font.is_emoji for glyphs in fonts.choose(grapheme, "ja")
+    )

@@ -55,7 +55,9 @@ LINES = {
     "a percent sign stays with the number before its space": lambda a, b: (
         (a, b) == (" ", "%")
     ),
-    "the sign for an object is like a letter": lambda a, b: "\ufffc" in (a, b),
+    "the sign for an object is like a letter": lambda a, b: (
+        "\ufffc" in (a, b)
+    ),
     "a skin tone stays with any emoji, a flag never with another": lambda a, b: (
         b >= "\U0001f1e6"
     ),
@@ -63,7 +65,8 @@ LINES = {
 
 
 @pytest.mark.parametrize(
-    "cases", [unicode_files.character_cases(61), unicode_files.class_cases(77)]
+    "cases",
+    [unicode_files.character_cases(61), unicode_files.class_cases(77)],
 )
 def test_text_is_ordered_as_the_bidirectional_algorithm_says(cases):
     assert [case for case in cases if not case.passes()] == []
@@ -131,5 +134,6 @@ def base(text):
 
 def is_korean(character):
     return (
-        "\u1100" <= character <= "\u11ff" or "\uac00" <= character <= "\ud7a3"
+        "\u1100" <= character <= "\u11ff"
+        or "\uac00" <= character <= "\ud7a3"
     )

@@ -11,7 +11,9 @@ from tests.kit.lists import times
 SEEDS = range(8)
 
 
-def words_of(*widths: float, costs: dict[int, float] | None = None) -> Words:
+def words_of(
+    *widths: float, costs: dict[int, float] | None = None
+) -> Words:
     """Words of one grapheme each, and the costs of lines that end with some."""
     given = costs or {}
     return Words(
@@ -38,7 +40,9 @@ def test_a_line_holds_as_many_words_as_fit_without_the_space_at_its_end() -> (
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_lines_are_more_equal_than_those_that_are_found(seed: int) -> None:
+def test_no_lines_are_more_equal_than_those_that_are_found(
+    seed: int,
+) -> None:
     chance = random.Random(seed)
     widths = times(chance.randint(3, 9), chance.uniform, 0.9, 1.1)
     words = words_of(*widths)
@@ -63,7 +67,9 @@ def unequal(widths: list[float], lines: list[tuple[int, int]]) -> float:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_lines_do_not_depend_on_the_widths_asked_before(seed: int) -> None:
+def test_lines_do_not_depend_on_the_widths_asked_before(
+    seed: int,
+) -> None:
     chance = random.Random(seed)
     widths = times(12, chance.uniform, 0.5, 3)
     costs = {n: chance.choice((-1.0, 0.0, 3.0)) for n in range(12)}
@@ -77,7 +83,9 @@ def test_lines_do_not_depend_on_the_widths_asked_before(seed: int) -> None:
 
 def test_lines_are_no_wider_than_asked() -> None:
     found = words_of(2, 2, 2, 2).by_sense(4.3, 2)
-    assert found == Lines([(0, 2), (2, 4)], 4.3, found.cost if found else 0)
+    assert found == Lines(
+        [(0, 2), (2, 4)], 4.3, found.cost if found else 0
+    )
     assert words_of(2, 2, 2, 2).by_sense(4.29, 2) is None
     assert words_of(3, 1).by_sense(2, 2) is None
 

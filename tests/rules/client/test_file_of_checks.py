@@ -49,7 +49,9 @@ DURATIONS = {"1d": 86400, "1h30m": 5400, "1w2d3h4m5s": 788645, "90s": 90}
 @pytest.mark.parametrize("text", DURATIONS)
 def test_a_duration_is_seconds(file, text):
     content = f"[[check]]\nname = 'a'\nperiod_seconds = '{text}'\ngrace_seconds = '1m'"
-    assert load(file(content))[0]["a"]["period_seconds"] == DURATIONS[text]
+    assert (
+        load(file(content))[0]["a"]["period_seconds"] == DURATIONS[text]
+    )
 
 
 NO_DURATIONS = [
@@ -69,9 +71,7 @@ NO_DURATIONS = [
 
 @pytest.mark.parametrize("text", [*NO_DURATIONS, "366d", "0s"])
 def test_other_texts_are_no_durations(file, text):
-    content = (
-        f'[[check]]\nname = "a"\nperiod_seconds = "{text}"\ngrace_seconds = 0'
-    )
+    content = f'[[check]]\nname = "a"\nperiod_seconds = "{text}"\ngrace_seconds = 0'
     with pytest.raises(
         StartupError, match="check 1: The field period_seconds must be "
     ):
@@ -91,7 +91,10 @@ NO_TABLES = [
     ("content", "says"),
     [
         *(
-            (f"{wrong}\n", "there must be tables [[check]] and [defaults]")
+            (
+                f"{wrong}\n",
+                "there must be tables [[check]] and [defaults]",
+            )
             for wrong in NO_TABLES
         ),
         (

@@ -13,7 +13,9 @@ from tests.kit.artifact import ROOT, clean_environment
 def in_a_process(folder, *argv, code="", variables=(), **options):
     """A command as a process of its own, after some code."""
     start = f"import sys\nfrom cardbeat import cli, service\n{code}\nsys.exit(cli.main(sys.argv[1:]))"
-    environment = clean_environment(PYTHONPATH=str(ROOT)) | dict(variables)
+    environment = clean_environment(PYTHONPATH=str(ROOT)) | dict(
+        variables
+    )
     pipe = subprocess.PIPE
     options = {"stdout": pipe, "stderr": pipe, "text": True} | options
     command = [sys.executable, "-B", "-c", start, *argv]
@@ -32,9 +34,11 @@ class Ran:
 
     def refused(self):
         """The one line that it printed in place of doing anything."""
-        assert (self.status, self.out, self.err.count("\n")) == (2, "", 1), (
-            self.err
-        )
+        assert (self.status, self.out, self.err.count("\n")) == (
+            2,
+            "",
+            1,
+        ), self.err
         return self.err.removeprefix("cardbeat: ").rstrip("\n")
 
 

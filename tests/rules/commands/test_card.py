@@ -12,7 +12,9 @@ from tests.kit.systems import LIMITS, LINKS
 from tests.rules.commands.conftest import in_a_process
 
 CARD = ("card", "--title", "A", "--output")
-LITTLE_ROOM = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (9000, 9000))"
+LITTLE_ROOM = (
+    "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (9000, 9000))"
+)
 
 
 def test_the_card_goes_to_a_file_or_to_standard_output(run, tmp_path):
@@ -20,7 +22,9 @@ def test_the_card_goes_to_a_file_or_to_standard_output(run, tmp_path):
     card = (tmp_path / "a.PNG").read_bytes()
     assert in_a_process(tmp_path, *CARD, "-", text=False).stdout == card
     assert each(tmp_path.iterdir(), "name") == ["a.PNG"]
-    told = json.loads(run(*CARD, "b.png", "--accent", "#16a34a", "--json").out)
+    told = json.loads(
+        run(*CARD, "b.png", "--accent", "#16a34a", "--json").out
+    )
     size = (tmp_path / "b.png").stat().st_size
     assert told == {"output": "b.png", "bytes": size, "missing_glyphs": 0}
     assert (tmp_path / "b.png").read_bytes() != card
@@ -71,6 +75,8 @@ def test_a_link_and_the_mode_of_a_picture_stay(run, tmp_path):
         ),
     ],
 )
-def test_what_can_not_be_drawn_is_one_line_and_status_2(wrong, run, tmp_path):
+def test_what_can_not_be_drawn_is_one_line_and_status_2(
+    wrong, run, tmp_path
+):
     assert run(*CARD, *wrong.split(" ")).refused()
     assert not list(tmp_path.iterdir())

@@ -64,38 +64,51 @@ def write(folder="site", **pages):
     for name, text in pages.items():
         path = Path(folder, name.replace("__", "/") + ".html")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes((text if "<" in text else PAGE.format(text)).encode())
+        path.write_bytes(
+            (text if "<" in text else PAGE.format(text)).encode()
+        )
 
 
 def write_lines(*lines):
-    texts = [one if isinstance(one, str) else json.dumps(one) for one in lines]
+    texts = [
+        one if isinstance(one, str) else json.dumps(one) for one in lines
+    ]
     Path("list.jsonl").write_text("\n".join(texts))
 
 
 def files(folder="out"):
     paths = Path(folder).rglob("*")
     return {
-        path.relative_to(folder).as_posix() for path in paths if path.is_file()
+        path.relative_to(folder).as_posix()
+        for path in paths
+        if path.is_file()
     }
 
 
 def shows(file, **fields):
     """Whether a file is the card of these fields. Its seal is no part of the picture."""
-    Path("one.png").write_bytes(Renderer(FONTS).render(Card(**fields)).png)
+    Path("one.png").write_bytes(
+        Renderer(FONTS).render(Card(**fields)).png
+    )
     with Image.open(file) as first, Image.open("one.png") as second:
         return first.tobytes() == second.tobytes()
 
 
 def test_each_page_has_a_card_of_what_it_says(cards):
-    more = "<meta name=author content=Ada><meta name=description content=B>"
+    more = (
+        "<meta name=author content=Ada><meta name=description content=B>"
+    )
     japanese = f"<html lang=ja><title>今日 | My site</title>{more}"
     write(index="Front", c="C", a__b__index=japanese)
-    argv = (
-        "--base-url https://blog.example:8000/x --template blog --theme light"
-    )
+    argv = "--base-url https://blog.example:8000/x --template blog --theme light"
     cards(*OUT, *argv.split(), status=0, stderr=[], drawn=3, failed=0)
     assert files() == {"index.png", "a/b.png", "c.png"}
-    said = {"title": "今日", "description": "B", "lang": "ja", "author": "Ada"}
+    said = {
+        "title": "今日",
+        "description": "B",
+        "lang": "ja",
+        "author": "Ada",
+    }
     look = {"template": "blog", "theme": "light"}
     assert shows("out/a/b.png", domain="blog.example", **said, **look)
 
@@ -117,7 +130,9 @@ def test_lines_give_cards_and_what_is_wrong_with_others_is_told(cards):
     write_lines(good, *(line for line, _ in WRONG_LINES), "")
     argv = ("list.jsonl", "--output", "out", "--theme", "light")
     told = cards(*argv, status=1, drawn=1, failed=len(WRONG_LINES))
-    for sentence, (_, words) in zip(told["stderr"], WRONG_LINES, strict=True):
+    for sentence, (_, words) in zip(
+        told["stderr"], WRONG_LINES, strict=True
+    ):
         assert words in sentence
         assert len(sentence) < 300
     assert files() == {"x/a.png"}
@@ -192,11 +207,14 @@ def test_a_card_whose_page_is_gone_is_told_unless_a_page_names_it(cards):
 def contents(folder):
     paths = [path for path in Path(folder).rglob("*") if path.is_file()]
     return {
-        path: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths
+        path: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in paths
     }
 
 
-TAG_LINE = re.compile(rb'\r?\n<meta (?:property="og:|name="twitter:)[^\r\n]*')
+TAG_LINE = re.compile(
+    rb'\r?\n<meta (?:property="og:|name="twitter:)[^\r\n]*'
+)
 
 
 def test_tags_are_written_once_and_name_each_card(cards):
@@ -209,14 +227,21 @@ def test_tags_are_written_once_and_name_each_card(cards):
     )
     Path("site/index.html").chmod(0o640)
     before = contents("site")
-    argv = [*TAG[:2], "site/my cards", *TAG[3:5], "https://x.example/blog/"]
+    argv = [
+        *TAG[:2],
+        "site/my cards",
+        *TAG[3:5],
+        "https://x.example/blog/",
+    ]
     cards(*argv, status=0, drawn=3, tagged=2, without_title=["no.html"])
     url = "https://x.example/blog/my%20cards/%C3%A9%20%231/a.png"
     tagged = Path("site/é #1/a.html").read_bytes().decode()
     assert f'\r\n<meta property="og:image" content="{url}">\r\n' in tagged
     for path, (html, _) in before.items():
         assert TAG_LINE.sub(b"", path.read_bytes()) == html
-    assert WINDOWS or Path("site/index.html").stat().st_mode & 0o777 == 0o640
+    assert (
+        WINDOWS or Path("site/index.html").stat().st_mode & 0o777 == 0o640
+    )
     after = contents("site")
     cards(*argv, drawn=0, tagged=0, unused=[])
     assert contents("site") == after
@@ -294,7 +319,9 @@ def test_what_fails_for_one_page_is_told_and_the_others_are_done(cards):
 def test_what_can_not_be_shaped_here_is_told(cards, monkeypatch):
     write(a="<title>ټول ډېر</title>", b="<title>fine</title>")
     renderer = Renderer(BASIC)
-    monkeypatch.setattr(Painter, "draw", lambda _, card: renderer.render(card))
+    monkeypatch.setattr(
+        Painter, "draw", lambda _, card: renderer.render(card)
+    )
     assert [cards(*OUT)["stderr"] for _ in range(2)] == [
         [f"cardbeat: {UNSHAPED}"],
         [],
@@ -302,7 +329,9 @@ def test_what_can_not_be_shaped_here_is_told(cards, monkeypatch):
 
 
 def test_a_card_that_cannot_be_drawn_costs_no_other_one():
-    cards = {f"{number}": Card(f"Page {number}") for number in range(2 * FEW)}
+    cards = {
+        f"{number}": Card(f"Page {number}") for number in range(2 * FEW)
+    }
     cards["7"] = Card("A", template="none")
     drawn = dict(draw(cards, None))
     assert drawn.keys() == cards.keys()
@@ -358,7 +387,9 @@ def test_a_stop_ends_all_processes_and_leaves_whole_files(cards, number):
     cards(*OUT, drawn=0, unchanged=len(drawn))
 
 
-def test_only_a_terminal_gets_a_bar_which_goes_away(cards, run, monkeypatch):
+def test_only_a_terminal_gets_a_bar_which_goes_away(
+    cards, run, monkeypatch
+):
     write(a="A", b="B")
     assert cards(*OUT)["stderr"] == []
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)

@@ -57,7 +57,9 @@ def change(data, sql, *values):
 def test_a_new_key_is_shown_once_and_listed_without_its_value(
     run, data, listed
 ):
-    shown = json.loads(run("keys", "create", "--email", "a@b.c", "--json").out)
+    shown = json.loads(
+        run("keys", "create", "--email", "a@b.c", "--json").out
+    )
     value = shown.pop("key")
     assert shown.pop("webhook_secret").startswith("whsec_")
     *_, plus, new = listed()
@@ -68,7 +70,11 @@ def test_a_new_key_is_shown_once_and_listed_without_its_value(
     assert (
         datetime.fromisoformat(new.pop("removed_after")) - created
     ).days == 90
-    assert new == shown | {"prefix": value[:8], "checks": 0, "used_at": None}
+    assert new == shown | {
+        "prefix": value[:8],
+        "checks": 0,
+        "used_at": None,
+    }
     printed = run("keys", "list").out
     assert new["id"] in printed
     assert value not in printed
@@ -77,9 +83,9 @@ def test_a_new_key_is_shown_once_and_listed_without_its_value(
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_key_is_replaced_moved_and_revoked(run, data, listed, number):
     before = listed()[number]
-    value = json.loads(run("keys", "replace", before["id"], "--json").out)[
-        "key"
-    ]
+    value = json.loads(
+        run("keys", "replace", before["id"], "--json").out
+    )["key"]
     after = listed()[number]
     assert value.startswith(after["prefix"])
     assert before == after | {"prefix": before["prefix"]} != after
@@ -149,10 +155,15 @@ def test_a_first_key_makes_the_database_and_tells_where(
     monkeypatch.setenv(
         "STATE_DIRECTORY", f"{tmp_path / 'state'}:{tmp_path / 'second'}"
     )
-    for folder, options in {"named": ["--data", "named"], "state": []}.items():
+    for folder, options in {
+        "named": ["--data", "named"],
+        "state": [],
+    }.items():
         path = tmp_path / folder / "cardbeat.db"
         told = f"cardbeat: there was no database at {path}, so a new one was made\n"
-        assert [run("keys", "create", *options).err for _ in range(2)] == [
+        assert [
+            run("keys", "create", *options).err for _ in range(2)
+        ] == [
             told,
             "",
         ]
@@ -167,7 +178,10 @@ def test_a_reader_that_has_seen_enough_is_no_error_and_a_full_disk_is(
 ):
     for place, told in (
         (gone_reader, (0, "")),
-        (full_disk, (2, "cardbeat: can't print: No space left on device\n")),
+        (
+            full_disk,
+            (2, "cardbeat: can't print: No space left on device\n"),
+        ),
     ):
         with place() as stdout:
             argv = (*command.split(), *TIERS * (command == "keys list"))
@@ -176,7 +190,9 @@ def test_a_reader_that_has_seen_enough_is_no_error_and_a_full_disk_is(
 
 
 EVIL = "\x1b]0;x\x07\x9b2J\u202e\u2066\u200b\u2028\x85\t\n\xad@א"
-SHOWN = "\\x1b]0;x\\x07\\x9b2J\\u202e\\u2066\\u200b\\u2028\\x85\\t\\n\\xad@א"
+SHOWN = (
+    "\\x1b]0;x\\x07\\x9b2J\\u202e\\u2066\\u200b\\u2028\\x85\\t\\n\\xad@א"
+)
 
 
 def test_no_text_of_a_tampered_file_reaches_the_terminal_raw(run, data):
@@ -190,7 +206,10 @@ def test_no_text_of_a_tampered_file_reaches_the_terminal_raw(run, data):
     assert all(line.isprintable() for line in ran.out.split("\n"))
     change(data, "UPDATE keys SET email = CAST(x'1b5b324aff' AS TEXT)")
     ran = in_a_process(
-        data.parent, "keys", "list", variables={"PYTHONIOENCODING": "ascii"}
+        data.parent,
+        "keys",
+        "list",
+        variables={"PYTHONIOENCODING": "ascii"},
     )
     assert "  \\x1b[2J\\ufffd  " in ran.stdout
 
@@ -206,7 +225,9 @@ def examined(run, *argv):
     }
     problems = [it for it in bad.values() if it["level"] == "problem"]
     assert (ran.status == 0) == (not problems)
-    rows = [line.split()[:2] for line in run("doctor", *argv).out.splitlines()]
+    rows = [
+        line.split()[:2] for line in run("doctor", *argv).out.splitlines()
+    ]
     assert rows == [
         ["LEVEL", "NAME"],
         *([it["level"], it["name"]] for it in told),
@@ -250,7 +271,11 @@ def test_a_backup_and_its_restore_tell_what_they_did(run, data, tmp_path):
     told = json.loads(run("restore", "copy.db", "--json").out)
     assert (tmp_path / told.pop("kept")).is_file()
     place = {"database": os.path.join(data.name, "cardbeat.db")}
-    assert told == place | {"keys": 3, "checks": 0, "last_served_at": None}
+    assert told == place | {
+        "keys": 3,
+        "checks": 0,
+        "last_served_at": None,
+    }
 
 
 def test_a_backup_that_could_not_be_restored_does_not_replace_the_one_before(
@@ -270,14 +295,20 @@ def test_a_backup_that_could_not_be_restored_does_not_replace_the_one_before(
     status, bad = examined(run)
     assert status == 1
     assert bad["database"]["found"].startswith(found)
-    told = run("restore", str(data / "cardbeat.db"), "--data", "new").refused()
+    told = run(
+        "restore", str(data / "cardbeat.db"), "--data", "new"
+    ).refused()
     assert told.endswith(
         "has a row of outages that refers to no row; nothing was restored"
     )
 
 
-def test_a_backup_of_postgresql_is_refused_with_what_to_use(run, monkeypatch):
-    monkeypatch.setenv("CARDBEAT_DATABASE", "postgresql://me@127.0.0.1:1/db")
+def test_a_backup_of_postgresql_is_refused_with_what_to_use(
+    run, monkeypatch
+):
+    monkeypatch.setenv(
+        "CARDBEAT_DATABASE", "postgresql://me@127.0.0.1:1/db"
+    )
     assert "pg_dump" in run("backup", "copy.db").refused()
 
 
@@ -304,7 +335,9 @@ def test_the_start_tells_in_one_line_each_what_is_likely_a_mistake(data):
     )
     lines = ran.stderr.splitlines()
     warnings = [
-        line.split(" WARNING ")[1] for line in lines if " WARNING " in line
+        line.split(" WARNING ")[1]
+        for line in lines
+        if " WARNING " in line
     ]
     assert [warning.split("; ")[0] for warning in warnings] == [
         "CARDBEAT_PORT is ignored, because Kubernetes set it for a Service",
@@ -314,6 +347,8 @@ def test_the_start_tells_in_one_line_each_what_is_likely_a_mistake(data):
 
 
 def test_a_stop_during_the_start_is_not_lost(tmp_path):
-    ran = in_a_process(tmp_path, *SERVE, "data", code=STOPPED_BEFORE_IT_FAILS)
+    ran = in_a_process(
+        tmp_path, *SERVE, "data", code=STOPPED_BEFORE_IT_FAILS
+    )
     assert ran.returncode == 0
     assert ran.stderr == ""

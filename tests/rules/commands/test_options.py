@@ -37,7 +37,16 @@ MEMBERS = {
     "trusted_proxy": "trusted_proxies",
 }
 WRONG = {
-    "--port": ["65536", "-1", "8O", "٨", "9" * 5000, "8080\n", "8_080", ""],
+    "--port": [
+        "65536",
+        "-1",
+        "8O",
+        "٨",
+        "9" * 5000,
+        "8080\n",
+        "8_080",
+        "",
+    ],
     "--host": ["", "a b", "ä"],
     "--sweep-seconds": ["0", "nan", "3600.1"],
     "--register-per-minute": ["0", "199999999"],
@@ -74,7 +83,9 @@ def config(*argv):
 
 def value(name, *argv):
     found = getattr(config(*argv), MEMBERS.get(name, name))
-    return " ".join(map(str, found)) if isinstance(found, tuple) else found
+    return (
+        " ".join(map(str, found)) if isinstance(found, tuple) else found
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -212,7 +223,8 @@ def test_help_shows_every_option_with_its_default_and_the_documentation_shows_it
     told = help_of("serve")
     assert f"```text\n{told.strip()}\n```" in DOCS["options"]
     assert all(
-        command in told for command in [*cli.COMMANDS, "CARDBEAT_DATABASE"]
+        command in told
+        for command in [*cli.COMMANDS, "CARDBEAT_DATABASE"]
     )
     starts = {
         line.split()[0]: line

@@ -41,7 +41,8 @@ def test_a_webhook_proxy_is_told_while_strangers_may_register():
     assert "refuse private targets" in said
     assert "s3cret" not in said
     assert (
-        told(webhook_proxy="http://proxy:3128", registration_open=False) == []
+        told(webhook_proxy="http://proxy:3128", registration_open=False)
+        == []
     )
 
 
@@ -52,8 +53,13 @@ def test_a_public_url_with_open_registration_or_without_a_trusted_proxy_is_told(
             f"everyone who reaches https://{host} can get keys"
         )
         assert proxy.endswith("; set --trusted-proxy to its address")
-    assert [host for host in LOCAL if told(base_url=f"http://{host}")] == []
-    closed = {"registration_open": False, "trusted_proxies": ("10.0.0.0/8",)}
+    assert [
+        host for host in LOCAL if told(base_url=f"http://{host}")
+    ] == []
+    closed = {
+        "registration_open": False,
+        "trusted_proxies": ("10.0.0.0/8",),
+    }
     assert told(base_url="https://1.1.1.1", **closed) == []
 
 

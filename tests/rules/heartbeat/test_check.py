@@ -111,20 +111,27 @@ def test_the_tier_gives_the_least_period():
             refuse_ftp,
         )
         with pytest.raises(Invalid, match=f"from {least} to"):
-            validated(GOOD | {"period_seconds": least - 1}, least, refuse_ftp)
+            validated(
+                GOOD | {"period_seconds": least - 1}, least, refuse_ftp
+            )
 
 
 @pytest.mark.parametrize(
     ("values", "code", "fields"),
     [
-        ({"name": "a"}, "missing_field", ["period_seconds", "grace_seconds"]),
+        (
+            {"name": "a"},
+            "missing_field",
+            ["period_seconds", "grace_seconds"],
+        ),
         (
             GOOD | {"name": "", "repeat_seconds": 299},
             "invalid_field",
             ["name", "repeat_seconds"],
         ),
         (
-            GOOD | {"webhook_url": "ftp://x", "repeat_seconds": 2_592_001},
+            GOOD
+            | {"webhook_url": "ftp://x", "repeat_seconds": 2_592_001},
             "invalid_field",
             ["webhook_url", "repeat_seconds"],
         ),
@@ -145,7 +152,9 @@ def test_the_tier_gives_the_least_period():
         ),
     ],
 )
-def test_all_wrong_fields_are_named_each_with_what_to_do(values, code, fields):
+def test_all_wrong_fields_are_named_each_with_what_to_do(
+    values, code, fields
+):
     with pytest.raises(Invalid) as refusal:
         validated(values, 1, refuse_ftp)
     body = refusal.value.body()

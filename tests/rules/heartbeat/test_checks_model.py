@@ -150,7 +150,11 @@ class Beating(RuleBasedStateMachine):
         assert self.heart.ping(check).recovered == model.overdue
         if model.overdue:
             model.tell(RECOVERED)
-        model.overdue, model.remind_at, model.failed_at = False, None, None
+        model.overdue, model.remind_at, model.failed_at = (
+            False,
+            None,
+            None,
+        )
         if not model.is_snoozed(self.clock.now):
             model.clock_from = self.clock.now
         model.pings += 1
@@ -257,7 +261,11 @@ class Beating(RuleBasedStateMachine):
     @rule(seconds=st.integers(3, 100_000), check=checks)
     def set_the_clock_back_and_act(self, seconds, check):
         self.clock.advance(-seconds)
-        for act in (self.ping, self.fail, partial(self.snooze, seconds=600)):
+        for act in (
+            self.ping,
+            self.fail,
+            partial(self.snooze, seconds=600),
+        ):
             act(check=check)
         self.beat()
 
@@ -280,7 +288,9 @@ class Beating(RuleBasedStateMachine):
             model = self.models[check.id]
             shown = check.as_of(self.clock.now)
             wanted = expected(model, self.clock.now)
-            assert {name: getattr(shown, name) for name in wanted} == wanted
+            assert {
+                name: getattr(shown, name) for name in wanted
+            } == wanted
             assert self.heart.alert_types(check) == model.alerts
 
     @invariant()
@@ -304,7 +314,9 @@ def expected(model, now):
         "version": model.version,
         "updated_at": model.updated_at,
         "failed_at": model.failed_at,
-        "snoozed_until": model.clock_from if model.is_snoozed(now) else None,
+        "snoozed_until": model.clock_from
+        if model.is_snoozed(now)
+        else None,
         "repeat_seconds": model.repeat,
     }
 

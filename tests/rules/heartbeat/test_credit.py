@@ -59,7 +59,9 @@ def moved(heart, check):
     return heart.read(check).deadline_at - check.deadline_at
 
 
-@pytest.mark.parametrize("happens", [be_away, be_suspended, be_set_forward])
+@pytest.mark.parametrize(
+    "happens", [be_away, be_suspended, be_set_forward]
+)
 @pytest.mark.parametrize(
     ("seconds", "by"), [(0, 0), (120, 0), (133, 133), (YEAR, YEAR)]
 )
@@ -143,12 +145,16 @@ def test_a_process_killed_in_the_middle_leaves_the_rest_to_the_next(
             heart.clock.now
         }
     else:
-        assert [moved(heart, check) for check in checks] == [2 * HOUR + by] * 5
+        assert [moved(heart, check) for check in checks] == [
+            2 * HOUR + by
+        ] * 5
     with heart.database.read() as connection:
         assert list(numbers(connection)) == ["last_sweep_at"]
 
 
-def test_a_clock_set_back_may_delay_an_alert_by_as_much_and_no_more(heart):
+def test_a_clock_set_back_may_delay_an_alert_by_as_much_and_no_more(
+    heart,
+):
     check, older = heart.create(1000), heart.create(2 * HOUR)
     heart.pass_time(HOUR)
     heart.ping(check)

@@ -11,7 +11,9 @@ PLACES = [
 
 def test_a_ping_is_tried_again_also_while_nobody_listens():
     """To curl a refused connection is nothing passing: `--retry` alone gives up at once."""
-    lines = [line for path in PLACES for line in path.read_text().splitlines()]
+    lines = [
+        line for path in PLACES for line in path.read_text().splitlines()
+    ]
     pings = [
         line
         for line in lines

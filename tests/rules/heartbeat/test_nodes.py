@@ -29,7 +29,9 @@ def test_only_the_holder_of_the_lease_sweeps_and_reports(nodes):
     nodes.pass_time(2)
     reports = []
     first, second = (
-        heart.sweep_every(60, after=lambda heart=heart: reports.append(heart))
+        heart.sweep_every(
+            60, after=lambda heart=heart: reports.append(heart)
+        )
         for heart in nodes
     )
     nodes.first.fence.take()

@@ -23,7 +23,8 @@ def together(heart, *signals):
     """What signals that come to stand in one group are told; each is a verb and a check."""
     with writer_held(heart.database):
         futures = [
-            getattr(heart.pings, verb)(check.id) for verb, check in signals
+            getattr(heart.pings, verb)(check.id)
+            for verb, check in signals
         ]
     return [future.wait() for future in futures]
 
@@ -38,7 +39,11 @@ def test_signals_of_one_check_in_a_group_count_in_their_order(heart):
             ("ping", other),
             ("fail", fails_last),
         ),
-        *(("ping", pings_last), ("fail", fails_last), ("ping", pings_last)),
+        *(
+            ("ping", pings_last),
+            ("fail", fails_last),
+            ("ping", pings_last),
+        ),
     )
     by_turns = ["on_time", "overdue"] * 3
     assert each(told, "status") == [*by_turns, "on_time"]
@@ -53,7 +58,9 @@ def test_signals_of_one_check_in_a_group_count_in_their_order(heart):
     assert heart.checks.totals() == {"on_time": 2, "overdue": 1}
 
 
-def test_a_failure_while_no_alert_can_be_stored_is_not_acknowledged(heart):
+def test_a_failure_while_no_alert_can_be_stored_is_not_acknowledged(
+    heart,
+):
     check = heart.create()
     heart.database.write(
         lambda it: it.execute("ALTER TABLE alerts RENAME TO others")
@@ -79,7 +86,9 @@ def test_many_that_turn_at_once_have_an_alert_each(heart):
 def test_pings_that_wait_go_before_a_deletion_that_waits_too(heart):
     check = heart.create()
     with writer_held(heart.database):
-        deleted = begun(lambda: heart.checks.delete(heart.key.id, check.id))
+        deleted = begun(
+            lambda: heart.checks.delete(heart.key.id, check.id)
+        )
         ping = heart.pings.ping(check.id)
     assert ping.wait().status == "on_time"
     deleted.result(60)
@@ -89,9 +98,9 @@ def test_pings_that_wait_go_before_a_deletion_that_waits_too(heart):
 def test_a_ping_is_on_disk_with_the_first_of_others_however_many_of_one_network_wait(
     app,
 ):
-    check_id = app.json("POST", "/checks", GOOD_CHECK, key=app.checks_key())[
-        "check"
-    ]["id"]
+    check_id = app.json(
+        "POST", "/checks", GOOD_CHECK, key=app.checks_key()
+    )["check"]["id"]
     stored, answers = [], []
     with writer_held(app.service.database):
         for network, number in (("192.0.2.1", 1000), ("192.0.2.2", 1)):
@@ -99,7 +108,9 @@ def test_a_ping_is_on_disk_with_the_first_of_others_however_many_of_one_network_
                 path = f"/ping/{check_id}{signal}"
                 request = Request("GET", path, path, network=network)
                 answers.append(
-                    app.service.router.find(request).handler(request).future
+                    app.service.router.find(request)
+                    .handler(request)
+                    .future
                 )
                 answers[-1].when_done(
                     lambda network=network: stored.append(network)

@@ -41,7 +41,9 @@ def refused(heart, check):
     """The sentence and the seconds of a refusal."""
     with pytest.raises(TooMany) as refusal:
         take(heart, check)
-    return refusal.value.sentence, int(refusal.value.headers["Retry-After"])
+    return refusal.value.sentence, int(
+        refusal.value.headers["Retry-After"]
+    )
 
 
 def test_five_of_a_check_wait_and_another_check_has_its_own(heart):
@@ -83,7 +85,10 @@ def test_thirty_are_taken_in_an_hour(heart):
 def test_at_once_no_more_are_taken(heart):
     checks = times(20, heart.create)
     results = at_once(
-        *([lambda check=check: take(heart, check) for check in checks] * 3)
+        *(
+            [lambda check=check: take(heart, check) for check in checks]
+            * 3
+        )
     )
     assert (
         sum(not isinstance(result, TooMany) for result in results)

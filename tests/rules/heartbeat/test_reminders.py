@@ -72,7 +72,9 @@ def test_a_reminder_follows_each_time_the_span_passes_and_not_before(
     assert heart.read(check).outage == 1
 
 
-def test_one_alert_at_most_tells_of_an_outage_that_waits_to_be_told(heart):
+def test_one_alert_at_most_tells_of_an_outage_that_waits_to_be_told(
+    heart,
+):
     check = heart.create(repeat_seconds=REPEAT)
     for seconds in (61, 2 * REPEAT):
         sweep(heart, seconds)
@@ -85,7 +87,9 @@ def test_one_alert_at_most_tells_of_an_outage_that_waits_to_be_told(heart):
     assert heart.alert_types(check) == [OVERDUE, RECOVERED]
 
 
-def test_neither_a_test_nor_an_alert_that_was_given_up_is_in_the_way(heart):
+def test_neither_a_test_nor_an_alert_that_was_given_up_is_in_the_way(
+    heart,
+):
     check = heart.create(repeat_seconds=REPEAT)
     sweep(heart, 61)
     heart.take_all("failed")
@@ -113,7 +117,8 @@ def test_many_checks_are_marked_and_reminded_of_in_the_steps_of_one_sweep(
     # Not in one go, which would be a downtime and postpone deadlines.
     assert sum(times(5, sweep, heart, 61)) == 6
     assert all(
-        heart.alert_types(check) == [OVERDUE, REMINDER] for check in reminded
+        heart.alert_types(check) == [OVERDUE, REMINDER]
+        for check in reminded
     )
     assert all(heart.alert_types(check) == [OVERDUE] for check in marked)
     assert sweep(heart, 0) == 0
@@ -154,7 +159,9 @@ def test_the_next_reminder_does_not_wait_for_the_next_try_of_the_one_before(
 
 
 @pytest.mark.parametrize("outcome", [FAILED, BUSY, Outcome(204)])
-def test_the_recovery_follows_a_reminder_that_was_on_its_way(mail, outcome):
+def test_the_recovery_follows_a_reminder_that_was_on_its_way(
+    mail, outcome
+):
     check = deliver_outage(mail)
     mail.outcomes = [outcome]
     mail.held.set()
@@ -184,7 +191,9 @@ def test_a_reminder_that_waits_for_its_turn_is_not_sent_once_the_check_is_snooze
     assert mail.types == [OVERDUE, REMINDER, "check.test"]
 
 
-def test_a_reminder_after_a_snooze_names_the_deadline_that_was_missed(mail):
+def test_a_reminder_after_a_snooze_names_the_deadline_that_was_missed(
+    mail,
+):
     check = deliver_outage(mail)
     mail.heart.checks.snooze(mail.heart.key.id, check.id, 86_400)
     pass_and_sweep(mail, 86_400 + REPEAT + 1)

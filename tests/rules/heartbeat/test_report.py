@@ -48,7 +48,9 @@ def test_a_slow_monitor_is_not_asked_again_meanwhile(caplog):
     assert receiver.connections == 1
 
 
-def test_a_report_that_can_not_be_begun_is_not_the_last(caplog, monkeypatch):
+def test_a_report_that_can_not_be_begun_is_not_the_last(
+    caplog, monkeypatch
+):
     def refuse(_thread):
         raise RuntimeError("can't start new thread")
 

@@ -37,7 +37,9 @@ def running(heart):
         sweep.stop()
 
 
-def test_a_check_is_overdue_once_its_deadline_has_passed_and_not_before(heart):
+def test_a_check_is_overdue_once_its_deadline_has_passed_and_not_before(
+    heart,
+):
     check = heart.create(period_seconds=60, grace_seconds=5)
     heart.pass_time(65.9)
     assert heart.sweep.sweep_once() == 0
@@ -70,7 +72,9 @@ def test_the_sweep_reads_only_what_is_due(heart):
     heart.create()
     heart.pass_time(61)
     heart.database.write(
-        lambda connection: connection.set_trace_callback(statements.append)
+        lambda connection: connection.set_trace_callback(
+            statements.append
+        )
     )
     heart.sweep.sweep_once()
     heart.database.write(
@@ -82,20 +86,26 @@ def test_the_sweep_reads_only_what_is_due(heart):
         if text.startswith("SELECT seq FROM checks")
     ]
     with heart.database.read() as connection:
-        plan = each(connection.execute(f"EXPLAIN QUERY PLAN {due}"), "detail")
+        plan = each(
+            connection.execute(f"EXPLAIN QUERY PLAN {due}"), "detail"
+        )
     assert any(
         "SEARCH checks USING" in step and "INDEX checks_due" in step
         for step in plan
     )
     # In that index there are only the keys that are being removed.
-    assert all("INDEX keys_revoked" in step for step in plan if "SCAN" in step)
+    assert all(
+        "INDEX keys_revoked" in step for step in plan if "SCAN" in step
+    )
 
 
 def test_a_sweep_that_finished_within_three_intervals_is_healthy_and_each_is_reported(
     heart,
 ):
     reports = []
-    sweep = heart.sweep_every(SWEEP_SECONDS, after=lambda: reports.append(1))
+    sweep = heart.sweep_every(
+        SWEEP_SECONDS, after=lambda: reports.append(1)
+    )
     sweep.sweep_or_look()
     heart.monotonic.advance(180)
     assert sweep.healthy()

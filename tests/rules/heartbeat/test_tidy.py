@@ -49,7 +49,9 @@ def count(database):
     tables = ("keys", "checks", "alerts")
     with database.read() as connection:
         return [
-            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            connection.execute(
+                f"SELECT count(*) FROM {table}"
+            ).fetchone()[0]
             for table in tables
         ]
 
@@ -92,21 +94,32 @@ def test_a_revoked_key_goes_in_small_writes_with_pings_between_them(
 
 def test_all_revoked_keys_go_and_no_other(heart, open_again):
     mine = heart.create()
-    keys = [heart.keys.issue("stranger@example.com").key for _ in range(3)]
+    keys = [
+        heart.keys.issue("stranger@example.com").key for _ in range(3)
+    ]
     keys.append(heart.keys.issue().key)
     for key in keys[:3]:
         add_checks(heart, key, 70, alerts_each=2)
     for key in keys[1:]:
         heart.keys.revoke(key.id)
     # Several processes may do it at once.
-    tidies = [Tidy(heart.database), Tidy(open_again()), Tidy(heart.database)]
+    tidies = [
+        Tidy(heart.database),
+        Tidy(open_again()),
+        Tidy(heart.database),
+    ]
     results = at_once(
         *each(tidies, "remove_revoked"), lambda: heart.ping(mine)
     )
-    assert not [result for result in results if isinstance(result, Exception)]
+    assert not [
+        result for result in results if isinstance(result, Exception)
+    ]
     assert set(each(heart.keys.all(), "id")) == {heart.key.id, keys[0].id}
     assert count(heart.database) == [2, 71, 140]
-    assert count_by_key(heart.database) == {heart.key.id: 1, keys[0].id: 70}
+    assert count_by_key(heart.database) == {
+        heart.key.id: 1,
+        keys[0].id: 70,
+    }
 
 
 def test_a_revoked_keys_checks_are_dead_at_once(heart, dead):
@@ -132,7 +145,9 @@ def test_the_thread_goes_on_with_what_is_left_and_after_an_error(
     heart.keys.revoke(dead.id)
     stopped = []
     tidy = Tidy(
-        Watched(heart.database, between=lambda: stopped.append(tidy.stop(0)))
+        Watched(
+            heart.database, between=lambda: stopped.append(tidy.stop(0))
+        )
     )
     tidy.remove_revoked()
     assert count(heart.database) == [2, 2 * STEP_CHECKS, 0]
@@ -160,7 +175,9 @@ class Server:
         self.start()
 
     def start(self):
-        self.tidy = Tidy(self.heart.database, self.heart.clock, self.monotonic)
+        self.tidy = Tidy(
+            self.heart.database, self.heart.clock, self.monotonic
+        )
         self.tidy.tidy()
 
     def run(self, days):
@@ -215,7 +232,9 @@ def test_nothing_goes_before_the_server_has_run_for_a_day(server):
 
 
 @pytest.mark.parametrize(("seconds", "is_kept"), [(-1, True), (0, False)])
-def test_a_secret_that_signs_no_more_is_forgotten(server, seconds, is_kept):
+def test_a_secret_that_signs_no_more_is_forgotten(
+    server, seconds, is_kept
+):
     heart = server.heart
     heart.keys.renew_webhook_secret(heart.key)
     heart.clock.advance(OLD_SECRET_SECONDS + seconds)

@@ -7,7 +7,11 @@ import pytest
 
 from cardbeat.errors import Unavailable
 from cardbeat.host.disk import RESERVE_BYTES, Reserve
-from cardbeat.host.staging import PREFIX, remove_left_behind, staging_folder
+from cardbeat.host.staging import (
+    PREFIX,
+    remove_left_behind,
+    staging_folder,
+)
 from tests.kit.artifact import ROOT
 from tests.kit.lists import each
 from tests.kit.support import FakeClock
@@ -27,7 +31,9 @@ with staging_folder(Path(sys.argv[1])) as folder:
 
 def left_behind(folder):
     return [
-        path.name for path in folder.iterdir() if path.name.startswith(PREFIX)
+        path.name
+        for path in folder.iterdir()
+        if path.name.startswith(PREFIX)
     ]
 
 
@@ -117,7 +123,9 @@ def test_the_system_is_asked_once_a_second_and_a_change_is_logged(
     caplog.set_level("INFO")
     clock = FakeClock()
     reserve = Reserve(
-        tmp_path, disk(10**11, 3 * MIB, 2 * MIB, RESERVE_BYTES, 10**10), clock
+        tmp_path,
+        disk(10**11, 3 * MIB, 2 * MIB, RESERVE_BYTES, 10**10),
+        clock,
     )
     seen = []
     for _ in range(4):
@@ -125,7 +133,9 @@ def test_the_system_is_asked_once_a_second_and_a_change_is_logged(
         clock.advance(1)
     assert seen == [[True] * 3, [True] * 3, [False] * 3, [False] * 3]
     low, high = caplog.messages
-    assert low.startswith("less than the reserve of 65536 KiB of disk is free")
+    assert low.startswith(
+        "less than the reserve of 65536 KiB of disk is free"
+    )
     assert high == "the disk has its reserve again"
 
 

@@ -65,10 +65,17 @@ def acting_as(user, *groups):
 @pytest.mark.parametrize(
     ("owner", "folder_mode", "service"),
     [
-        pytest.param((0, GROUP), 0o2775, SERVICE, id="fsGroup of Kubernetes"),
-        pytest.param((0, 0), 0o770, (USER, 0), id="any user of OpenShift"),
         pytest.param(
-            (0, GROUP), 0o2775, (0, 0), id="that of a service, used by root"
+            (0, GROUP), 0o2775, SERVICE, id="fsGroup of Kubernetes"
+        ),
+        pytest.param(
+            (0, 0), 0o770, (USER, 0), id="any user of OpenShift"
+        ),
+        pytest.param(
+            (0, GROUP),
+            0o2775,
+            (0, 0),
+            id="that of a service, used by root",
         ),
     ],
 )
@@ -130,7 +137,10 @@ def test_a_folder_that_can_not_be_made_and_a_file_of_another_user_are_told(
 @MODES
 @pytest.mark.parametrize(
     ("group", "before", "after"),
-    [(None, 0o777, 0o775), pytest.param(GROUP, 0o770, 0o750, marks=AS_ROOT)],
+    [
+        (None, 0o777, 0o775),
+        pytest.param(GROUP, 0o770, 0o750, marks=AS_ROOT),
+    ],
 )
 def test_strangers_are_kept_out_of_an_own_folder_and_that_is_said_once(
     tmp_path, caplog, group, before, after

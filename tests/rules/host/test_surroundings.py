@@ -15,7 +15,9 @@ from tests.kit.artifact import ROOT, clean_environment
 from tests.kit.lists import times
 from tests.kit.systems import WINDOWS
 
-SOCKETS = pytest.mark.skipif(WINDOWS, reason="Windows has no such sockets")
+SOCKETS = pytest.mark.skipif(
+    WINDOWS, reason="Windows has no such sockets"
+)
 ABSTRACT = pytest.param(
     "abstract",
     marks=pytest.mark.skipif(
@@ -59,7 +61,9 @@ def test_a_pillow_that_is_missing_or_broken_is_told_with_what_helps(
         surroundings.require_pillow()
 
 
-def test_the_oldest_pillow_that_is_taken_is_that_of_debian_12(monkeypatch):
+def test_the_oldest_pillow_that_is_taken_is_that_of_debian_12(
+    monkeypatch,
+):
     for version in (PIL.__version__, "9.4.0", "9.10.0.dev0"):
         monkeypatch.setattr(PIL, "__version__", version)
         surroundings.require_pillow()
@@ -86,7 +90,9 @@ def manager(request, tmp_path, monkeypatch):
 
 @SOCKETS
 @pytest.mark.parametrize("manager", ["file", ABSTRACT], indirect=True)
-def test_a_server_says_when_it_is_ready_alive_and_stopping(manager, tmp_path):
+def test_a_server_says_when_it_is_ready_alive_and_stopping(
+    manager, tmp_path
+):
     asked = {
         "NOTIFY_SOCKET": os.environ["NOTIFY_SOCKET"],
         "WATCHDOG_USEC": "200000",

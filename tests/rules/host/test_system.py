@@ -105,7 +105,10 @@ def test_pieces_are_sent_as_one_and_a_reader_that_is_gone_is_known_everywhere(
     monkeypatch.setattr(sys, "platform", platform)
     near, far = socket.socketpair()
     with near, far:
-        assert system.send_together(near, [b"head ", memoryview(b"body")]) == 9
+        assert (
+            system.send_together(near, [b"head ", memoryview(b"body")])
+            == 9
+        )
         assert far.recv(100) == b"head body"
     assert system.reader_is_gone(BrokenPipeError(32, "Broken pipe"))
     is_gone = system.reader_is_gone(OSError(22, "Invalid argument"))
@@ -128,7 +131,8 @@ def test_a_stop_signal_ends_a_command_with_one_line(
 ):
     signal.signal(number, signal.SIG_DFL)
     monkeypatch.setattr(
-        "cardbeat.commands.doctor.run", lambda _: signal.raise_signal(number)
+        "cardbeat.commands.doctor.run",
+        lambda _: signal.raise_signal(number),
     )
     assert main(["doctor"]) == 130
     told = "cardbeat: stopped; what was done before is whole\n"

@@ -16,7 +16,9 @@ def monotonic():
 def open_keys(database, clock, monotonic):
     """Opens the keys as a further process does, whose cache is empty."""
     tiers = {"free": FREE, "unlimited": UNLIMITED}
-    return lambda over=database: Keys(over, clock, tiers, monotonic=monotonic)
+    return lambda over=database: Keys(
+        over, clock, tiers, monotonic=monotonic
+    )
 
 
 @pytest.fixture

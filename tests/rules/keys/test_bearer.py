@@ -10,7 +10,10 @@ from cardbeat.web.message import Request
 
 def request(authorization):
     return Request(
-        "GET", "/checks", "/checks", headers={"authorization": authorization}
+        "GET",
+        "/checks",
+        "/checks",
+        headers={"authorization": authorization},
     )
 
 
@@ -46,5 +49,7 @@ def test_others_are_told_why_they_are_refused(keys):
     ]
     for scopes, scope, status, told in wrong:
         with pytest.raises(Refusal, match=told) as refused:
-            Bearer(keys, *scopes).look_up(request(f"Bearer {values[scope]}"))
+            Bearer(keys, *scopes).look_up(
+                request(f"Bearer {values[scope]}")
+            )
         assert refused.value.status == status

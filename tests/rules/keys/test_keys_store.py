@@ -54,7 +54,9 @@ def columns(database, names):
         return [
             *map(
                 tuple,
-                connection.execute(f"SELECT {names} FROM keys ORDER BY seq"),
+                connection.execute(
+                    f"SELECT {names} FROM keys ORDER BY seq"
+                ),
             )
         ]
 
@@ -103,9 +105,13 @@ def test_what_has_ended_is_refused_here_at_once_and_elsewhere_after_a_second(
     assert refused(elsewhere, ended) == ended
 
 
-def test_a_key_that_ends_while_it_is_read_is_not_cached(database, open_keys):
+def test_a_key_that_ends_while_it_is_read_is_not_cached(
+    database, open_keys
+):
     changes = []
-    keys = open_keys(SlowReads(database, lambda: changes and changes.pop()()))
+    keys = open_keys(
+        SlowReads(database, lambda: changes and changes.pop()())
+    )
     issued = keys.issue("a@b")
     digest = hash_of(issued.value)
     changes.append(lambda: keys.revoke(issued.key.id))
@@ -140,7 +146,9 @@ def test_a_change_that_may_be_done_leaves_no_old_value(
 
 
 @pytest.mark.parametrize("end", ENDS_OF_A_KEY)
-def test_nothing_can_be_done_with_a_value_that_has_ended(keys, database, end):
+def test_nothing_can_be_done_with_a_value_that_has_ended(
+    keys, database, end
+):
     key = keys.issue("ops@example.com").key
     ENDS_OF_A_KEY[end](keys, key)
     before = columns(database, "*")
@@ -178,7 +186,11 @@ def test_the_first_use_of_a_key_or_its_reader_is_noted_once(
     first = int(clock())
     for _ in range(2):
         assert refused(keys, digests) == []
-        assert columns(database, "used_at") == [(first,), (first,), (None,)]
+        assert columns(database, "used_at") == [
+            (first,),
+            (first,),
+            (None,),
+        ]
         clock.advance(1000)
         monotonic.advance(1000)
 
@@ -262,7 +274,14 @@ def test_when_a_command_returns_a_running_server_has_seen_its_change(
     action, *name = change
     assert (
         cli.main(
-            ["keys", action, issued.key.id, *name, "--data", str(tmp_path)]
+            [
+                "keys",
+                action,
+                issued.key.id,
+                *name,
+                "--data",
+                str(tmp_path),
+            ]
         )
         == 0
     )

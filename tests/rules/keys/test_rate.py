@@ -26,7 +26,11 @@ def test_several_names_are_taken_together_or_not_at_all():
         60,
         60,
     ]
-    assert [limit.take({name: 1, "wide": 3}) for name in "bcd"] == [0, 0, 20]
+    assert [limit.take({name: 1, "wide": 3}) for name in "bcd"] == [
+        0,
+        0,
+        20,
+    ]
     assert limit.take({"d": 1}) == 0
     assert limit.take({}) == 0
 
@@ -52,7 +56,8 @@ def test_no_time_holds_more_than_a_burst_and_the_rate_and_a_wait_is_exact():
         taken = []
         for _ in range(1000):
             clock.advance(
-                luck.choice((0, 0.01, 40 / per_minute, 90)) * luck.random()
+                luck.choice((0, 0.01, 40 / per_minute, 90))
+                * luck.random()
             )
             wait = limit.take({"a": per_minute})
             if wait:
@@ -63,10 +68,13 @@ def test_no_time_holds_more_than_a_burst_and_the_rate_and_a_wait_is_exact():
             taken.append(clock.now)
         assert limit.used("a", per_minute) <= per_minute
         for first, began in enumerate(taken):
-            for last in range(first, min(first + 2 * per_minute, len(taken))):
+            for last in range(
+                first, min(first + 2 * per_minute, len(taken))
+            ):
                 seconds = taken[last] - began
                 assert (
-                    last - first + 1 <= per_minute * (1 + seconds / 60) + 1e-3
+                    last - first + 1
+                    <= per_minute * (1 + seconds / 60) + 1e-3
                 )
 
 

@@ -20,7 +20,12 @@ class AnyKeys:
 
 def registration(config, clock=None):
     return KeyRoutes(
-        config, AnyKeys(), None, None, None, RateLimit(clock or FakeClock(0))
+        config,
+        AnyKeys(),
+        None,
+        None,
+        None,
+        RateLimit(clock or FakeClock(0)),
     )
 
 
@@ -65,7 +70,10 @@ def test_a_client_gets_30_keys_a_minute_and_is_told_how_long_to_wait():
 def test_hosts_of_an_ipv6_64_share_a_limit_and_its_48_has_ten_times_as_many():
     routes = registration(Config())
     assert (
-        issued(routes, *[f"2001:db8:7:1::{number:x}" for number in range(400)])
+        issued(
+            routes,
+            *[f"2001:db8:7:1::{number:x}" for number in range(400)],
+        )
         == 30
     )
     others = [f"2001:db8:7:{number:x}::1" for number in range(2, 1000)]
@@ -81,7 +89,8 @@ def test_a_page_of_another_site_registers_nothing(site):
     assert refused.code == "cross_site"
     for allowed in ("same-origin", "none"):
         assert (
-            refusal_of(routes, asking(**{"sec-fetch-site": allowed})) is None
+            refusal_of(routes, asking(**{"sec-fetch-site": allowed}))
+            is None
         )
 
 

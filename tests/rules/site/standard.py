@@ -27,10 +27,16 @@ def judged(raw, *, scripting):
     """A page's title and its metas, those of its head and all, each a list of contents by name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        parser = html5lib.HTMLParser(tree=html5lib.getTreeBuilder("etree"))
+        parser = html5lib.HTMLParser(
+            tree=html5lib.getTreeBuilder("etree")
+        )
         root = parser.parse(raw, scripting=scripting)
     title = next(root.iter(f"{_HTML}title"), None)
-    text = "" if title is None else " ".join("".join(title.itertext()).split())
+    text = (
+        ""
+        if title is None
+        else " ".join("".join(title.itertext()).split())
+    )
     return text, metas_in(root.find(f"{_HTML}head")), metas_in(root)
 
 

@@ -106,7 +106,9 @@ def test_a_page_that_was_found_with_an_image_stays_with_what_is_told_of_it(
     html, warning = WITH_IMAGE[where]
     page = read_page(html.encode())
     assert page.name == "A"
-    assert [*warnings_of(page, names_card=False)] == [warning] * bool(warning)
+    assert [*warnings_of(page, names_card=False)] == [warning] * bool(
+        warning
+    )
     assert with_tags(html) == html.encode()
 
 

@@ -35,9 +35,15 @@ def test_the_tags_are_those_of_the_builder_escaped_and_on_one_line():
     ("before", "after"),
     [
         ("<!doctype html><html><head>", "<title>A</title></head>"),
-        ("<html><head>\n<META CHARSET=utf-8>", "\n<title>A</title>\n</head>"),
+        (
+            "<html><head>\n<META CHARSET=utf-8>",
+            "\n<title>A</title>\n</head>",
+        ),
         ("<HTML>\r\n<HEAD>", "\r\n<title>A</title>\r\n</HEAD>\r\n<body>"),
-        ("<head><title></head></title><meta charset=utf-8>", "</head><p>"),
+        (
+            "<head><title></head></title><meta charset=utf-8>",
+            "</head><p>",
+        ),
         (
             "<head><base href=/><meta http-equiv=content-type content='text/html; charset=utf-8'>",
             "</head>",
@@ -101,9 +107,7 @@ def test_title_and_url_are_added_where_there_is_none(html, added):
 
 
 def test_xhtml_stays_well_formed():
-    start = (
-        '<?xml version="1.0"?>\n<html xmlns="http://www.w3.org/1999/xhtml">'
-    )
+    start = '<?xml version="1.0"?>\n<html xmlns="http://www.w3.org/1999/xhtml">'
     tagged = with_tags(
         f"{start}<head><title>A</title></head></html>", "A > B & C"
     )
@@ -143,7 +147,9 @@ WARNED = [
 
 @pytest.mark.parametrize(("html", "names"), WARNED)
 def test_what_networks_do_not_see_is_told(html, names):
-    assert [*warnings_of(read_page(html.encode()), names_card=False)] == names
+    assert [
+        *warnings_of(read_page(html.encode()), names_card=False)
+    ] == names
 
 
 def test_a_small_card_of_x_is_told_where_ours_is_the_image():

@@ -47,7 +47,14 @@ _PART = st.text(
     max_size=6,
 )
 _NAME = st.sampled_from(
-    ["index.html", "Index.htm", "a.html", "a.htm", "A.HTML", "index.html.html"]
+    [
+        "index.html",
+        "Index.htm",
+        "a.html",
+        "a.htm",
+        "A.HTML",
+        "index.html.html",
+    ]
 )
 _PAGE = st.builds(
     lambda parts, name: "/".join([*parts, name]),
@@ -69,7 +76,13 @@ def test_all_pages_have_different_cards_that_every_system_can_have(pages):
 WRONG = {
     "inside": ["/a.png", "../a.png", "a/../../b.png"],
     "end with .png": ["a", ".", "", "a.jpg", ".cardbeat-x.png"],
-    "character": ["C:/a.png", "\\a.png", "a?.png", "a\x00.png", "\ud800.png"],
+    "character": [
+        "C:/a.png",
+        "\\a.png",
+        "a?.png",
+        "a\x00.png",
+        "\ud800.png",
+    ],
     "255 bytes": ["é" * 130 + ".png"],
 }
 
@@ -77,7 +90,9 @@ WRONG = {
 @pytest.mark.parametrize("words", WRONG)
 def test_a_place_outside_or_not_on_every_system_is_refused(words):
     assert [
-        output for output in WRONG[words] if words not in problem_of(output)
+        output
+        for output in WRONG[words]
+        if words not in problem_of(output)
     ] == []
 
 
@@ -104,7 +119,10 @@ def test_other_places_are_allowed():
         ("A | Site, B | Site, ", "A, B, "),
         ("A | Site, B", "A | Site, B"),
         ("A | Site", "A | Site"),
-        ("A | Site, B | Site, C | Site, D | Site, None", "A, B, C, D, None"),
+        (
+            "A | Site, B | Site, C | Site, D | Site, None",
+            "A, B, C, D, None",
+        ),
         (
             "A | Site, B | Site, C | Site, None",
             "A | Site, B | Site, C | Site, None",
@@ -113,14 +131,16 @@ def test_other_places_are_allowed():
         ("A-Site, B-Site", "A-Site, B-Site"),
     ],
 )
-def test_what_nearly_all_titles_share_is_the_name_of_the_site(titles, without):
+def test_what_nearly_all_titles_share_is_the_name_of_the_site(
+    titles, without
+):
     pages = {
         f"{number}.html": title
         for number, title in enumerate(titles.split(", "))
     }
-    assert list(without_site_name(untold(pages)).values()) == without.split(
-        ", "
-    )
+    assert list(
+        without_site_name(untold(pages)).values()
+    ) == without.split(", ")
 
 
 TITLES = {

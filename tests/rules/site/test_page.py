@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from cardbeat.site.charset import codec_of_meta
 from cardbeat.site.page import read_page
 from cardbeat.vendor.webencodings.labels import LABELS
-from tests.rules.site.standard import OWN, is_first_in_head, judged, with_tags
+from tests.rules.site.standard import (
+    OWN,
+    is_first_in_head,
+    judged,
+    with_tags,
+)
 
 STARTS = [
     "",
@@ -119,7 +124,10 @@ def test_contents_are_found_and_their_references_read(html):
             "<!doctype html><html class=x LANG='zh-Hant'><html lang=de>",
             "zh-Hant",
         ),
-        ('<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="de">', "de"),
+        (
+            '<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="de">',
+            "de",
+        ),
         ("<html lang=''><p lang=de>", ""),
     ],
 )
@@ -135,7 +143,9 @@ def test_a_page_that_leads_elsewhere_is_a_redirect(content):
     meta = f'<meta content="{content}" HTTP-EQUIV=Refresh>'
     redirects = content in REDIRECTS
     assert read_page(meta.encode()).is_redirect == redirects
-    assert not read_page(f"<noscript>{meta}</noscript>".encode()).is_redirect
+    assert not read_page(
+        f"<noscript>{meta}</noscript>".encode()
+    ).is_redirect
 
 
 IMAGE = f"<meta property=og:image content={OWN}>"
@@ -158,7 +168,9 @@ def test_a_page_with_an_image_of_its_own_anywhere_stays(html):
     assert with_tags(raw) == raw
 
 
-DECLARED = "<meta http-equiv=Content-Type content='text/html; charset={}'>"
+DECLARED = (
+    "<meta http-equiv=Content-Type content='text/html; charset={}'>"
+)
 META = "<meta charset={}>"
 CHARSETS = [
     ("windows-1251", DECLARED, "сэмпл текст", "cp1251"),
@@ -173,7 +185,12 @@ CHARSETS = [
     ("utf-16", META, "Größe", "utf-8"),
     ("none", META, "Größe", "utf-8"),
     ("none", META, "Größe", "cp1252"),
-    ("latin1", "<?xml version='1.0' encoding='{}'?>", "Größe “x”", "cp1252"),
+    (
+        "latin1",
+        "<?xml version='1.0' encoding='{}'?>",
+        "Größe “x”",
+        "cp1252",
+    ),
 ]
 KOI8_R = "<meta charset=koi8-r>"
 """Of the declarations below each is in KOI8-R, whatever stands before."""
@@ -191,7 +208,9 @@ CHARSETS += [
 ]
 
 
-@pytest.mark.parametrize(("label", "declaration", "text", "codec"), CHARSETS)
+@pytest.mark.parametrize(
+    ("label", "declaration", "text", "codec"), CHARSETS
+)
 def test_a_page_is_read_and_written_in_its_charset(
     label, declaration, text, codec
 ):
@@ -209,7 +228,9 @@ def test_a_page_is_read_and_written_in_its_charset(
 def test_every_label_of_the_standard_has_a_codec_here():
     newer = "ms932 koi8-ru unicode11utf8 ucs-2 unicodefffe".split()
     for label in (*LABELS, *newer):
-        assert codecs.lookup(codec_of_meta({"charset": f" {label.upper()}\n"}))
+        assert codecs.lookup(
+            codec_of_meta({"charset": f" {label.upper()}\n"})
+        )
 
 
 @pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-16-be"])
@@ -244,6 +265,8 @@ def test_a_page_whose_tags_do_not_end_is_read_in_a_moment(piece):
     pieces = piece * ENDLESS[piece]
     end = " author og:image <meta name=author"
     began = time.process_time()
-    page = read_page(f"<html><head><title>A</title>{pieces}{end}".encode())
+    page = read_page(
+        f"<html><head><title>A</title>{pieces}{end}".encode()
+    )
     assert page.name == "A"
     assert time.process_time() - began < 5

@@ -35,7 +35,9 @@ def test_every_subset_has_a_file_in_each_weight():
     names = set(each(FOLDER.iterdir(), "name"))
     for subset in SUBSETS.values():
         assert {*map(subset.path, subset.weights)} <= names
-        assert len({*map(subset.path, subset.weights)}) == len(subset.weights)
+        assert len({*map(subset.path, subset.weights)}) == len(
+            subset.weights
+        )
 
 
 def test_a_weight_that_is_not_there_is_drawn_in_the_nearest():

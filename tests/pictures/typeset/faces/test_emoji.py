@@ -9,7 +9,9 @@ from cardbeat.typeset.unicode.clusters import EMOJI_STYLE
 
 def test_every_sequence_is_drawn_by_one_character_of_its_own() -> None:
     sequences = read_text("fonts/emoji.txt").splitlines()
-    drawn = [emoji_parts(sequence + EMOJI_STYLE) for sequence in sequences]
+    drawn = [
+        emoji_parts(sequence + EMOJI_STYLE) for sequence in sequences
+    ]
     assert len({character for [character] in drawn}) == len(sequences)
 
 

@@ -54,7 +54,9 @@ def test_a_letter_and_its_marks_are_drawn_by_one_font_that_places_them(
         ("ꦧꦱ and Latin", False),
     ],
 )
-def test_a_headline_has_serifs_on_all_letters_or_on_none(text, has_serifs):
+def test_a_headline_has_serifs_on_all_letters_or_on_none(
+    text, has_serifs
+):
     from cardbeat.typeset.paragraph import Paragraph
 
     assert Paragraph(FONTS, text, 700, serif=True).is_serif == has_serifs

@@ -6,7 +6,13 @@ from tests.kit.fonts import FONTS
 
 
 def test_what_no_font_has_is_counted():
-    graphemes = ["\U00012000", "a\u1acf", "\ue000", "\U0010ffff", "\u200e"]
+    graphemes = [
+        "\U00012000",
+        "a\u1acf",
+        "\ue000",
+        "\U0010ffff",
+        "\u200e",
+    ]
     assert [FONTS.drawable(grapheme)[1] for grapheme in graphemes] == [
         1,
         1,

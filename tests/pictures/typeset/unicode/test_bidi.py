@@ -45,7 +45,12 @@ def test_arabic_digits_keep_their_order_and_the_percent_sign_stands_left_of_them
 
 @pytest.mark.parametrize(
     ("text", "rtl"),
-    [("12 אב ab", True), ("12 ab אב", False), ("12 !?", False), ("", False)],
+    [
+        ("12 אב ab", True),
+        ("12 ab אב", False),
+        ("12 !?", False),
+        ("", False),
+    ],
 )
 def test_the_first_strong_character_decides_the_direction(
     text: str, rtl: bool
@@ -54,7 +59,9 @@ def test_the_first_strong_character_decides_the_direction(
 
 
 def test_nested_levels_are_turned_from_the_inside_out() -> None:
-    assert bidi.in_visual_order("abcdef", [0, 1, 2, 2, 1, 0]) == list("aecdbf")
+    assert bidi.in_visual_order("abcdef", [0, 1, 2, 2, 1, 0]) == list(
+        "aecdbf"
+    )
 
 
 def test_what_is_taken_out_has_the_level_before_it() -> None:
@@ -72,5 +79,6 @@ def test_what_is_taken_out_has_the_level_before_it() -> None:
 
 def test_deep_brackets_are_given_up_rather_than_searched() -> None:
     assert (
-        len(bidi.levels("א" + "(" * 5_000 + ")" * 5_000, rtl=True)) == 10_001
+        len(bidi.levels("א" + "(" * 5_000 + ")" * 5_000, rtl=True))
+        == 10_001
     )

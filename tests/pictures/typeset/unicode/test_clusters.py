@@ -38,13 +38,16 @@ def test_neighbours_stay_apart(text, count):
 
 def test_white_space_of_any_kind_is_one_space():
     assert (
-        clean(" a\t\n\u3000b\u2028c\x85d ").replace("\u3000", "") == "a b c d"
+        clean(" a\t\n\u3000b\u2028c\x85d ").replace("\u3000", "")
+        == "a b c d"
     )
 
 
 def test_what_is_never_drawn_is_dropped():
     assert (
-        clean("a\x00\x1b\u202a\u202c\u202e\u2066\u00ad\ufeff\U000e0001b\u2069")
+        clean(
+            "a\x00\x1b\u202a\u202c\u202e\u2066\u00ad\ufeff\U000e0001b\u2069"
+        )
         == "ab"
     )
 

@@ -44,11 +44,16 @@ def test_no_word_begins_with_a_letter_that_ends_a_syllable():
 def test_the_models_are_those_of_the_package_that_is_recorded():
     sources = {
         source["package"]: source
-        for source in json.loads(read_text("words/sources.json"))["sources"]
+        for source in json.loads(read_text("words/sources.json"))[
+            "sources"
+        ]
     }
     for path, digest in sources["budoux"]["files"].items():
-        model = decompress(read_bytes(f"words/{path.rpartition('/')[2]}.gz"))
+        model = decompress(
+            read_bytes(f"words/{path.rpartition('/')[2]}.gz")
+        )
         assert hashlib.sha256(model).hexdigest() == digest
     assert all(
-        read_text(f"words/{source['licence']}") for source in sources.values()
+        read_text(f"words/{source['licence']}")
+        for source in sources.values()
     )

@@ -26,7 +26,11 @@ from tests.kit.support import wait_until
 
 pytestmark = BOTH_ENGINES
 
-OVERDUE, RECOVERED, TEST = "check.overdue", "check.recovered", "check.test"
+OVERDUE, RECOVERED, TEST = (
+    "check.overdue",
+    "check.recovered",
+    "check.test",
+)
 GONE = Outcome(410, "The receiver answered 410.")
 MINUTES = 60
 
@@ -206,7 +210,10 @@ def test_outages_behind_20_waiting_alerts_are_counted_for_the_next_that_is_sent(
     mail.settled(23)
     told = mail.told[1:]
     assert each(told, "type") == [OVERDUE, RECOVERED] * 11
-    assert [body["data"].get("outages") for body in told] == [30, *[None] * 21]
+    assert [body["data"].get("outages") for body in told] == [
+        30,
+        *[None] * 21,
+    ]
 
 
 def test_outages_that_end_while_the_first_alert_is_posted_are_told_with_the_one_after_it(
@@ -232,7 +239,9 @@ def test_only_the_newest_100_alerts_are_kept(mail, check):
     assert mail.states(check) == ["delivered"] * 100
     with mail.database.read() as connection:
         assert (
-            connection.execute("SELECT count(*) FROM alerts").fetchone()[0]
+            connection.execute("SELECT count(*) FROM alerts").fetchone()[
+                0
+            ]
             == 100
         )
 
@@ -250,10 +259,16 @@ def patched(mail, check, **changes):
 
 
 def test_a_new_url_gets_what_waits_at_once_and_in_order(mail, refused):
-    updated = patched(mail, refused, webhook_url="https://other.example/y")
+    updated = patched(
+        mail, refused, webhook_url="https://other.example/y"
+    )
     assert updated.delivery is None
     mail.settled(3)
-    assert mail.hosts == ["hooks.example", "other.example", "other.example"]
+    assert mail.hosts == [
+        "hooks.example",
+        "other.example",
+        "other.example",
+    ]
     assert mail.types == [OVERDUE, OVERDUE, RECOVERED]
     assert attempts(mail, refused) == [2, 1]
 
@@ -302,7 +317,9 @@ def test_a_deleted_check_and_a_revoked_key_get_no_more_posts(mail, check):
     mail.heart.keys.revoke(other.api_key_id)
     mail.pass_time(3600)
     mail.test(
-        mail.heart.create(key=mail.heart.keys.issue("third@example.com").key)
+        mail.heart.create(
+            key=mail.heart.keys.issue("third@example.com").key
+        )
     )
     mail.settled(3)
     assert mail.types == [OVERDUE, OVERDUE, TEST]
@@ -357,9 +374,9 @@ def test_of_four_places_at_a_host_or_address_one_is_kept_for_checks_whose_last_a
     (known,) = key_with(mail, "known.example")
     mail.fail(known)
     mail.settled(1)
-    mail.addresses = {f"{number}.example": "crowd" for number in range(9)} | {
-        "known.example": "crowd"
-    }
+    mail.addresses = {
+        f"{number}.example": "crowd" for number in range(9)
+    } | {"known.example": "crowd"}
     mail.hung = set(numbered("{}.example", 9))
     for number in range(9):
         (check,) = key_with(mail, f"{number}.example")
@@ -521,7 +538,9 @@ def test_after_a_restart_what_waits_goes_on(mail, refused):
     assert len(set(mail.ids)) == 2
 
 
-def test_a_stop_waits_for_the_posts_that_run_and_begins_no_others(mail, check):
+def test_a_stop_waits_for_the_posts_that_run_and_begins_no_others(
+    mail, check
+):
     mail.held.set()
     mail.flap(check)
     wait_until(lambda: mail.running == 1)
@@ -584,7 +603,9 @@ def test_a_defect_in_a_post_is_a_failed_attempt_and_its_trace_has_no_secret(
     check = mail.heart.create(
         webhook_url="https://hooks.example/very-secret-path"
     )
-    mail.outcomes = [RuntimeError("https://hooks.example/very-secret-path")]
+    mail.outcomes = [
+        RuntimeError("https://hooks.example/very-secret-path")
+    ]
     mail.fail(check)
     mail.settled(1)
     assert "log says why" in mail.outbox.newest(check.id)[0]["last_error"]

@@ -7,7 +7,11 @@ import json
 
 import pytest
 
-from cardbeat.heartbeat.alerts.message import Facts, body_of, signed_headers
+from cardbeat.heartbeat.alerts.message import (
+    Facts,
+    body_of,
+    signed_headers,
+)
 from cardbeat.heartbeat.check import Check
 
 NOW = 1_800_000_000
@@ -39,7 +43,11 @@ def check_with(name="nightly backup", last_ping_at=None):
 
 
 def told_with(
-    alert_type, reason="late", late_seconds=0, overdue_seconds=0, outages=0
+    alert_type,
+    reason="late",
+    late_seconds=0,
+    overdue_seconds=0,
+    outages=0,
 ):
     return Facts(
         alert_type, NOW, outages, reason, late_seconds, overdue_seconds
@@ -54,7 +62,9 @@ def said(alert_type, pinged=None, **told):
     """The sentence without name, link, the date and the zone of today; the last ping was so many seconds ago."""
     last_ping_at = None if pinged is None else NOW - pinged
     text = body(
-        check_with(last_ping_at=last_ping_at), f"check.{alert_type}", **told
+        check_with(last_ping_at=last_ping_at),
+        f"check.{alert_type}",
+        **told,
     )["text"]
     assert text.endswith(f". {URL}")
     return (
@@ -81,7 +91,9 @@ def test_the_body_has_type_time_check_values_link_and_sentence():
     assert sent["content"] == sent["text"]
     assert "since 2027-01-15 08:01 UTC; no ping yet." in sent["text"]
     assert body(check, "check.test")["data"]["reason"] is None
-    assert body(check, "check.recovered", outages=1)["data"]["outages"] == 1
+    assert (
+        body(check, "check.recovered", outages=1)["data"]["outages"] == 1
+    )
 
 
 FAILED = {"reason": "failed"}
@@ -178,7 +190,12 @@ def test_a_time_is_told_in_at_most_two_units_and_never_longer_than_it_was(
     )
 
 
-KINDS = ("check.overdue", "check.reminder", "check.recovered", "check.test")
+KINDS = (
+    "check.overdue",
+    "check.reminder",
+    "check.recovered",
+    "check.test",
+)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +253,7 @@ def test_the_signatures_are_those_of_standard_webhooks_one_for_each_secret():
         "webhook-id": "msg_1",
         "webhook-timestamp": "1800000000",
         "webhook-signature": " ".join(
-            f"v1,{base64.b64encode(digest).decode()}" for digest in digests
+            f"v1,{base64.b64encode(digest).decode()}"
+            for digest in digests
         ),
     }

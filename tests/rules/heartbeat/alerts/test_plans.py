@@ -11,7 +11,12 @@ import pytest
 
 from cardbeat.heartbeat.alerts import recording
 from cardbeat.heartbeat.alerts.message import OVERDUE, RECOVERED, REMINDER
-from cardbeat.heartbeat.alerts.outbox import Message, Outbox, Queue, Result
+from cardbeat.heartbeat.alerts.outbox import (
+    Message,
+    Outbox,
+    Queue,
+    Result,
+)
 from cardbeat.heartbeat.check import Check
 from tests.kit.lists import numbered
 from tests.kit.postgresql import POSTGRESQL
@@ -60,7 +65,9 @@ class Timed:
     def execute(self, sql, values=()):
         began = time.perf_counter()
         cursor = self.real.execute(sql, values)
-        self.seconds[sql[:60], len(values)].append(time.perf_counter() - began)
+        self.seconds[sql[:60], len(values)].append(
+            time.perf_counter() - began
+        )
         return cursor
 
     @contextlib.contextmanager
@@ -70,7 +77,9 @@ class Timed:
 
     def write(self, work):
         with contextlib.suppress(Undone):
-            self.real.write(lambda transaction: self.undone(work, transaction))
+            self.real.write(
+                lambda transaction: self.undone(work, transaction)
+            )
         return []
 
     def undone(self, work, transaction):

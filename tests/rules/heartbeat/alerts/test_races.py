@@ -50,7 +50,9 @@ def results_of(node):
         due = [
             one
             for queue in queues
-            for one in node.alerts.due(connection, queue, now, [], [], 0, 100)
+            for one in node.alerts.due(
+                connection, queue, now, [], [], 0, 100
+            )
         ]
     return [
         Result(message, 204, None, "delivered")
@@ -87,7 +89,9 @@ def test_an_alert_that_is_stored_behind_one_that_ends_has_its_time(
         monkeypatch.setattr(storing.database, "lock", lambda *_: None)
     with (
         ThreadPoolExecutor(1) as pool,
-        held_at_commit(storing, lambda: storing.alerts.store(results, now)),
+        held_at_commit(
+            storing, lambda: storing.alerts.store(results, now)
+        ),
     ):
         failed = pool.submit(failing.fail, check)
         wait_until(lambda: failed.done() or waits_for_a_lock(nodes[2]))
@@ -122,14 +126,20 @@ def test_whatever_nodes_do_at_once_each_first_alert_has_its_time_and_no_other_on
         deeds.append(
             partial(signal, node, checks, random.Random(place), ends_at)
         )
-        deeds.append(partial(deliver, node, random.Random(-place), ends_at))
+        deeds.append(
+            partial(deliver, node, random.Random(-place), ends_at)
+        )
     assert at_once(*deeds) == [None] * len(deeds)
     assert untimed(nodes[0]) == []
     assert misplaced(nodes[0]) == 0
     for check in checks:
-        types = [one for one in nodes[0].alert_types(check) if one != TEST]
+        types = [
+            one for one in nodes[0].alert_types(check) if one != TEST
+        ]
         # Beyond 100 alerts the oldest are gone.
-        assert all(one != other for one, other in itertools.pairwise(types))
+        assert all(
+            one != other for one, other in itertools.pairwise(types)
+        )
 
 
 def signal(node, checks, luck, ends_at):

@@ -45,7 +45,9 @@ URLS = each(DOCUMENTED.values(), "url")
 OTHERS = DOCUMENTED[""]["other_urls"]
 
 
-def stored(kind="check.overdue", name="nightly backup", link=LINK, **told):
+def stored(
+    kind="check.overdue", name="nightly backup", link=LINK, **told
+):
     return body_of(told_with(kind, **told), check_with(name), link)
 
 
@@ -114,7 +116,8 @@ def test_ntfy_gets_it_at_its_root_with_the_topic_in_it_and_the_rest_of_the_query
         stored("check.test"),
     )
     assert (
-        address == "http://a:b@ntfy.example:8080/?auth=QmFzaWM&priority=high"
+        address
+        == "http://a:b@ntfy.example:8080/?auth=QmFzaWM&priority=high"
     )
     assert json.loads(sent) == {
         "topic": "alerts",
@@ -138,15 +141,21 @@ def test_a_url_of_another_shape_gets_the_alert_as_it_is_stored(url):
 def test_a_receiver_is_known_in_each_shape_of_its_urls(name):
     documented = DOCUMENTED[name]
     for url in documented["other_urls"]:
-        assert sent_to(url) | {"topic": 0} == sent_to(documented["url"]) | {
-            "topic": 0
-        }
+        assert sent_to(url) | {"topic": 0} == sent_to(
+            documented["url"]
+        ) | {"topic": 0}
 
 
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize(
     "name",
-    ["@everyone", "<!channel>", "@here <@U1>", "<users/all>", "<at>all</at>"],
+    [
+        "@everyone",
+        "<!channel>",
+        "@here <@U1>",
+        "<users/all>",
+        "<at>all</at>",
+    ],
 )
 def test_a_name_calls_nobody_anywhere(url, name):
     sent = sent_to(url, name=name)
@@ -162,7 +171,9 @@ MARKUP = r"*/5 **b** _i_ ~~s~~ `c` ||spoiler|| [x](https://evil.example) ![y](ht
 )
 def test_what_a_name_holds_of_markdown_is_escaped(url, decoded):
     said = words(url, sent_to(url, name=MARKUP))
-    assert not set(re.sub(r"\\[\\`*_~|\[\]]", "", said)) & set("\\`*_~|[]")
+    assert not set(re.sub(r"\\[\\`*_~|\[\]]", "", said)) & set(
+        "\\`*_~|[]"
+    )
     assert (
         decoded(re.sub(r"\\(.)", r"\1", said))
         == json.loads(stored(name=MARKUP))["text"]
@@ -171,7 +182,13 @@ def test_what_a_name_holds_of_markdown_is_escaped(url, decoded):
 
 @pytest.mark.parametrize(
     "name",
-    ["&#64;channel", "&#x40;here", "&commat;all", "&amp;#64;channel", "AT&T"],
+    [
+        "&#64;channel",
+        "&#x40;here",
+        "&commat;all",
+        "&amp;#64;channel",
+        "AT&T",
+    ],
 )
 def test_a_character_reference_in_a_name_stays_as_it_is_written_where_they_are_decoded_and_where_not(
     name,

@@ -52,8 +52,14 @@ def date(seconds):
 
 ASKED = {"120": 120, " 120 ": 120, "1": 5, date(90): 90, date(-90): 5}
 ASKED |= dict.fromkeys((str(DAY), str(DAY + 1), "9" * 1000), DAY)
-ASKED |= dict.fromkeys(("", "soon", "-5", "1.5", "5 s", "\u0663", "\u00b2"), 5)
-ASKED |= {date(400 * DAY): DAY, "Thu, 99 Foo 2026 99:99:99 GMT": 5, "\x00": 5}
+ASKED |= dict.fromkeys(
+    ("", "soon", "-5", "1.5", "5 s", "\u0663", "\u00b2"), 5
+)
+ASKED |= {
+    date(400 * DAY): DAY,
+    "Thu, 99 Foo 2026 99:99:99 GMT": 5,
+    "\x00": 5,
+}
 
 
 @pytest.mark.parametrize(("asked", "seconds"), ASKED.items(), ids=ascii)

@@ -44,7 +44,8 @@ BAD_URLS += [
     ),
 ]
 BAD_URLS += [
-    f"http://a.example/{bad}" for bad in ("\x00", "\x7f", "\u2028", "a" * 2000)
+    f"http://a.example/{bad}"
+    for bad in ("\x00", "\x7f", "\u2028", "a" * 2000)
 ]
 BAD_URLS += [f"http://{host}/" for host in BAD_HOSTS]
 PRIVATE_URLS = [f"http://{host}/" for host in PRIVATE_HOSTS]
@@ -89,7 +90,9 @@ def resolver(*addresses):
 
 
 def error_of(url, *, lookup=no_network, **options):
-    outcome = Sender(lookup=lookup, **options).post(url, {}, b"", Unlimited())
+    outcome = Sender(lookup=lookup, **options).post(
+        url, {}, b"", Unlimited()
+    )
     assert outcome.status is None or outcome.error is None
     return outcome.error
 
@@ -100,7 +103,9 @@ def no_connection(monkeypatch):
 
 
 @pytest.mark.parametrize("url", PRIVATE_URLS + BAD_URLS, ids=ascii)
-def test_a_hostile_url_is_refused_when_saved_and_when_sent(url, no_connection):
+def test_a_hostile_url_is_refused_when_saved_and_when_sent(
+    url, no_connection
+):
     sentence = refused_url(url, allow_private=False)
     assert sentence is not None
     assert sentence.endswith(".")
@@ -175,7 +180,9 @@ def test_the_flag_opens_the_operators_own_network(address):
         ("8.8.8.8",) * 9 + ("10.0.0.1",),
     ],
 )
-def test_one_bad_address_among_good_ones_refuses_all(answer, no_connection):
+def test_one_bad_address_among_good_ones_refuses_all(
+    answer, no_connection
+):
     assert (
         error_of("http://mixed.example/", lookup=resolver(*answer))
         == NOT_PUBLIC
@@ -189,7 +196,9 @@ def test_a_name_that_does_not_exist_gets_the_same_sentence_as_one_that_leads_ins
     assert error_of("http://a.example/", lookup=lookup) == NOT_PUBLIC
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1", "http://own.example"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1", "http://own.example"]
+)
 def test_this_hosts_own_addresses_are_refused_like_private_ones_whatever_listens_there(
     url, monkeypatch
 ):
@@ -211,7 +220,10 @@ def test_this_hosts_own_public_address_is_refused_when_saved_too():
         return str(address) == "8.8.8.8"
 
     for url in ("http://0x08080808:8080/x", "http://[::ffff:8.8.8.8]/"):
-        assert refused_url(url, allow_private=False, is_own=is_own) == PRIVATE
+        assert (
+            refused_url(url, allow_private=False, is_own=is_own)
+            == PRIVATE
+        )
         assert refused_url(url, allow_private=True, is_own=is_own) is None
     assert (
         refused_url("http://8.8.4.4/", allow_private=False, is_own=is_own)
@@ -243,7 +255,9 @@ def test_a_url_has_at_most_2000_bytes():
         count, rest = divmod(2000 - len(url), len(letter.encode()))
         longest = url + rest * "a" + count * letter
         assert refused_url(longest, allow_private=False) is None
-        assert "2,000 bytes" in refused_url(longest + "a", allow_private=False)
+        assert "2,000 bytes" in refused_url(
+            longest + "a", allow_private=False
+        )
 
 
 TOO_LONG = "The URL's host is too long: a name has at most 253 characters, and 63 between its dots."
@@ -268,12 +282,16 @@ def test_a_host_that_is_too_long_never_comes_to_the_codec_whose_time_grows_with_
         "ToASCII",
         lambda label: given.append(label) or to_ascii(label),
     )
-    assert refused_url(f"https://{host}/", allow_private=False) == TOO_LONG
+    assert (
+        refused_url(f"https://{host}/", allow_private=False) == TOO_LONG
+    )
     assert given == []
 
 
 def test_a_host_that_the_codec_makes_too_long_is_refused_too_and_the_longest_may_end_in_a_dot():
     host = ".".join(["".join(map(chr, range(0x4E00, 0x9000, 1100)))] * 6)
-    assert refused_url(f"https://{host}/", allow_private=False) == TOO_LONG
+    assert (
+        refused_url(f"https://{host}/", allow_private=False) == TOO_LONG
+    )
     longest = ".".join(["a" * 49] * 5) + ".abc"
     assert parse(f"http://{longest}./").host == longest
