@@ -20,6 +20,8 @@ SENDERS = 128
 """Most posts at once, each in a thread. Few on a host that grants few descriptors."""
 KEPT_SHARE = 4
 """Every fourth sender is kept for checks whose last alert was taken: 32."""
+FURTHER_SHARE = 6
+"""Every sixth sender: most posts of limited keys at once beside the first one of each, 21."""
 EACH = 4
 """Most posts at once to one host, and to one address; one of them is kept for such checks."""
 FIRST_POSTS = 240
@@ -56,6 +58,8 @@ class Run:
         self.seqs = [one.seq for one in due]
         self.check_ids = {one.check_id for one in due}
         """The checks of its alerts that have no result yet."""
+        self.is_further = False
+        """Whether a limited key had other posts when this one began."""
         self.is_first = False
         """Whether the next post counts as a first one of its key."""
         self.address: str | None = None
@@ -113,6 +117,7 @@ class Limits:
         self._tiers = tiers
         self._senders = senders
         self._senders_of_new = max(1, senders - senders // KEPT_SHARE)
+        self._most_further = senders // FURTHER_SHARE
         self._running: Counter[str] = Counter()
         """Runs in all, and by what they occupy: a key, a host, an address.
 
@@ -126,13 +131,20 @@ class Limits:
         """By key and host the address that could not be entered; "" for a host that was silent."""
 
     def has_room(self, queue: Queue) -> bool:
-        """Whether one more post of a key may begin: it has fewer than there are free senders.
+        """Whether one more post of a key may begin.
 
-        So one key alone gets half of them, and a further key finds one free. Example: of the 96 for
-        new checks 28 keys have 3 each, and 12 are free.
+        1. It has fewer than there are free senders. So one key alone gets half of them. Example: of
+        the 96 for new checks 28 unlimited keys have 3 each, and 12 are free.
+        2. Beside others a limited key has one, and few more that all such keys share. So 100 of
+        them leave senders to other keys, whatever their receivers did before.
         """
         free = self._senders - self._running["all"]
-        if self._running[f"key {queue.key_id}"] >= free:
+        own = self._running[f"key {queue.key_id}"]
+        if own >= free:
+            return False
+        is_beside = 0 < own < self._running["all"]
+        has_further = self._running["further"] < self._most_further
+        if is_beside and self._is_limited(queue) and not has_further:
             return False
         own = self._running[f"new of {queue.key_id}"]
         free = self._senders_of_new - self._running["new"]
@@ -180,6 +192,8 @@ class Limits:
         """Count a run, also at the address that could not be entered last."""
         troubled = self._troubled[run.queue.key_id]
         run.address = troubled.get(run.host) or None
+        own = self._running[f"key {run.queue.key_id}"]
+        run.is_further = own > 0 and self._is_limited(run.queue)
         self.count(run, 1)
 
     def enter(self, run: Run, address: str | None) -> bool:
@@ -238,12 +252,14 @@ class Limits:
     def _is_dry(self, queue: Queue, address: str | None) -> bool:
         """Whether an address gets no first post of this queue in this hour."""
         taken = self._first_posts.taken(f"address {address}")
-        is_limited = self._most_first_posts(queue) < math.inf
         return (
             queue.is_new
-            and is_limited
+            and self._is_limited(queue)
             and taken >= FIRST_POSTS_TO_ADDRESS
         )
+
+    def _is_limited(self, queue: Queue) -> bool:
+        return self._most_first_posts(queue) < math.inf
 
     def _most_first_posts(self, queue: Queue) -> float:
         """The first posts of a key in an hour; infinite for a key without limits."""
@@ -259,6 +275,8 @@ class Limits:
             names.append(f"address {run.address}")
         if run.queue.is_new:
             names += ["new", f"new of {run.queue.key_id}"]
+        if run.is_further:
+            names.append("further")
         for name in names:
             self._running[name] += number
             if not self._running[name]:

@@ -13,6 +13,7 @@ from cardbeat.heartbeat.alerts.limits import (
     EACH,
     FIRST_POSTS,
     FIRST_POSTS_TO_ADDRESS,
+    FURTHER_SHARE,
     KEPT_SHARE,
     SENDERS,
 )
@@ -410,12 +411,34 @@ def test_hung_receivers_of_many_keys_leave_senders_for_others(mail):
     assert {"new.example", "known.example"} <= set(mail.hosts[before:])
 
 
-def test_one_key_gets_half_of_the_senders(mail):
-    hosts = numbered("{}.hung.example", SENDERS)
-    mail.hung = set(hosts)
-    for check in key_with(mail, *hosts):
-        mail.fail(check)
-    wait_until(lambda: mail.running == SENDERS // 2)
+@SQLITE
+def test_a_hundred_limited_keys_whose_receivers_answered_before_leave_senders_for_others(
+    limited,
+):
+    hosts = numbered("{}.hung.example", 300)
+    checks = []
+    for place in range(0, len(hosts), 3):
+        checks += key_with(limited, *hosts[place : place + 3])
+    (known,) = key_with(limited, "known.example")
+    for check in [*checks, known]:
+        limited.fail(check)
+    limited.settled(301)
+    limited.hung = set(hosts)
+    for check in checks:
+        limited.ping(check)
+    wait_until(lambda: limited.running == 100 + SENDERS // FURTHER_SHARE)
+    limited.ping(known)
+    limited.settled(302)
+
+
+@SQLITE
+@pytest.mark.parametrize("limited", [FREE, UNLIMITED], indirect=True)
+def test_one_key_gets_half_of_the_senders(limited):
+    hosts = numbered("{}.hung.example", 100)
+    limited.hung = set(hosts)
+    for check in key_with(limited, *hosts):
+        limited.fail(check)
+    wait_until(lambda: limited.running == SENDERS // 2)
 
 
 def test_keys_take_turns(mail):
