@@ -65,7 +65,7 @@ LEAST_SECONDS = 0.1
 class Service:
     """All parts of the service, built but not started.
 
-    `clock` is the database's unless another is given, `observe` gets all answers. Raises
+    `clock` is the database's unless another is given, `observers` get all answers. Raises
     `StartupError` if the service can't run as configured, and closes the listener and the loop
     then.
     """
@@ -76,7 +76,7 @@ class Service:
         listener: socket.socket,
         loop: Loop,
         clock: Clock | None = None,
-        observe: Callable[[Sequence[Answered]], object] = lambda _: None,
+        observers: Sequence[Callable[[Sequence[Answered]], object]] = (),
     ) -> None:
         self._config = config
         self._stop_by = inf
@@ -110,7 +110,7 @@ class Service:
                 loop,
                 config.http,
                 trusted_proxies=config.trusted_proxies,
-                observers=(self._metrics.observe, observe),
+                observers=(self._metrics.observe, *observers),
             )
             undo.pop_all()
         self.loading = threading.Timer(LOAD_AFTER_SECONDS, self._load)

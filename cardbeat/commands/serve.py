@@ -122,9 +122,9 @@ def _service(config: Config, main_log: BatchHandler) -> "Service":
         config,
         listener,
         Loop(),
-        observe=lambda answers: main_log.put(
-            access_lines(answers, quiet)
-        ),
+        observers=[
+            lambda answers: main_log.put(access_lines(answers, quiet))
+        ],
     )
     for sentence in mistakes(config):
         log.warning("%s", sentence)

@@ -18,6 +18,7 @@ from cardbeat.database.database import (
     Lease,
     Row,
     Transaction,
+    marks,
     numbers,
     set_numbers,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "Lease",
     "Row",
     "Transaction",
+    "marks",
     "numbers",
     "set_numbers",
 ]

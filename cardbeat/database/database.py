@@ -15,7 +15,13 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
@@ -354,6 +360,11 @@ class Database(ABC):
         if stored:
             for listener in self.ping_listeners:
                 listener(stored)
+
+
+def marks(values: Collection[object]) -> str:
+    """The `?` of so many values."""
+    return ", ".join("?" * len(values))
 
 
 def numbers(transaction: Transaction) -> dict[str, int]:

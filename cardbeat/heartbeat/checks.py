@@ -16,7 +16,7 @@ from cardbeat.clock import Clock
 from cardbeat.config import TESTS_AN_HOUR
 from cardbeat.database import Database, Transaction
 from cardbeat.errors import Invalid, NotFound, Refusal, TooMany
-from cardbeat.heartbeat.alerts import recording
+from cardbeat.heartbeat import transitions
 from cardbeat.heartbeat.alerts.limits import HourlyLimit
 from cardbeat.heartbeat.alerts.message import TEST
 from cardbeat.heartbeat.check import (
@@ -181,9 +181,9 @@ class Checks:
                     " THEN clock_from ELSE ? END WHERE id = ? AND status = 'overdue'",
                     (now, now, check.id),
                 )
-                recording.drop_reminders(transaction, [check.id])
+                transitions.drop_reminders(transaction, [check.id])
             if is_moved:
-                recording.move(
+                transitions.move(
                     transaction, check.id, settings.webhook_url, now
                 )
             return Check(*row)
@@ -225,7 +225,7 @@ class Checks:
                 },
             ).fetchone()
             if row is not None:
-                recording.drop_reminders(transaction, [check_id])
+                transitions.drop_reminders(transaction, [check_id])
                 return Check(*row)
             check = _own(transaction, key_id, check_id)
             if version not in (None, check.version):
@@ -272,7 +272,7 @@ class Checks:
             now = int(self.clock())
             self._require_few_waiting(transaction, check)
             take(check.api_key_id)
-            recording.record(transaction, TEST, [check], now)
+            transitions.record(transaction, TEST, [check], now)
             return check
 
         check = self._database.create(record)

@@ -1,105 +1,26 @@
-"""How checks turn overdue and back: with their alerts, and with a row in the table `outages`.
+"""The table `outages`: when checks were overdue, for 92 days, at most the newest 1,000 of each.
 
-The table says when checks were overdue, for 92 days, at most the newest 1,000 of each.
-A row is written in the transaction in which a check turns overdue, and ended in the one in which it
-turns back, also for checks without a webhook.
+`transitions` writes its rows, also for checks without a webhook.
 """
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from cardbeat.clock import Clock, time_or_none, utc_text
 from cardbeat.database import Database, Row, Transaction, numbers
 from cardbeat.errors import Invalid
-from cardbeat.heartbeat.alerts import message, recording
-from cardbeat.heartbeat.alerts.recording import marks
-from cardbeat.heartbeat.check import COLUMNS, Check
+from cardbeat.heartbeat.check import Check
+from cardbeat.heartbeat.transitions import KEPT_OUTAGES
 from cardbeat.keys.key import Key
 
 DAY_SECONDS = 86_400
 KEPT_DAYS = 92
-KEPT_OUTAGES = 1000
-"""Of one check."""
 KEPT_SINCE = "outages_kept_since"
 """Name of the time of the upgrade in the table `monitor`: before it none were kept."""
 
 _SEQ = re.compile("[0-9]{1,18}")
 NO_SEQ = 2**62
 """Larger than any."""
-
-
-def turn_overdue(
-    transaction: Transaction,
-    reason: str,
-    where: str,
-    values: Sequence[object],
-    now: int,
-) -> list[Check]:
-    """Turn checks overdue that are on time, and store their outages and alerts.
-
-    `where` ends the statement that finds them, `values` are those of its `?`. Returns the checks
-    that were turned; on PostgreSQL others may have changed since they were found.
-    """
-    rows = transaction.execute(
-        "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?,"
-        " overdue_deadline_at = deadline_at, overdue_reason = ?, remind_at = ? + repeat_seconds"
-        f" WHERE status = 'on_time' AND {where} RETURNING {COLUMNS}",
-        (now, reason, now, *values),
-    )
-    checks = [Check(*row) for row in rows]
-    if checks:
-        _begin(transaction, checks)
-        recording.record(transaction, message.OVERDUE, checks, now)
-    return checks
-
-
-def turn_back(
-    transaction: Transaction, ids: Sequence[str], now: int
-) -> list[Check]:
-    """Turn overdue checks back, end their outages and store alerts of that; those turned."""
-    rows = transaction.execute(
-        "UPDATE checks SET status = 'on_time', remind_at = NULL"
-        f" WHERE status = 'overdue' AND id IN ({marks(ids)}) RETURNING {COLUMNS}",
-        ids,
-    )
-    checks = [Check(*row) for row in rows]
-    if checks:
-        _end(transaction, checks, now)
-        recording.record(transaction, message.RECOVERED, checks, now)
-    return checks
-
-
-def _begin(transaction: Transaction, checks: Sequence[Check]) -> None:
-    transaction.execute(
-        "INSERT INTO outages (check_id, key_id, outage, began_at, noticed_at, reason)"
-        " SELECT id, api_key_id, outage, CASE overdue_reason"
-        " WHEN 'late' THEN overdue_deadline_at ELSE overdue_at END, overdue_at, overdue_reason"
-        f" FROM checks WHERE id IN ({marks(checks)})",
-        [check.id for check in checks],
-    )
-    for check in checks:
-        # They are numbered without gaps, so this is nearly always nothing.
-        if check.outage > KEPT_OUTAGES:
-            sql = "DELETE FROM outages WHERE check_id = ? AND outage <= ?"
-            transaction.execute(
-                sql, (check.id, check.outage - KEPT_OUTAGES)
-            )
-
-
-def _end(
-    transaction: Transaction, checks: Sequence[Check], now: int
-) -> None:
-    values: list[object] = []
-    for check in checks:
-        values += [check.id, check.outage]
-    rows = ", ".join(["(?, CAST(? AS BIGINT))"] * len(checks))
-    transaction.execute(
-        f"WITH ended (check_id, outage) AS (VALUES {rows})"
-        " UPDATE outages SET ended_at = ? FROM ended"
-        " WHERE outages.check_id = ended.check_id AND outages.outage = ended.outage",
-        [*values, now],
-    )
 
 
 def remove_old(transaction: Transaction, now: int, most: int) -> int:

@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cardbeat.clock import Clock
-from cardbeat.database import Database, Row, Transaction
-from cardbeat.heartbeat import outages
-from cardbeat.heartbeat.alerts.recording import marks
+from cardbeat.database import Database, Row, Transaction, marks
+from cardbeat.heartbeat import transitions
 from cardbeat.heartbeat.check import OVERDUE, RECOVERED, Check, note
 from cardbeat.jobs import Future
 
@@ -78,7 +77,7 @@ class Pings:
                 overdue.append(check_id)
         recovered: list[Check] = []
         if overdue:
-            recovered = outages.turn_back(transaction, overdue, now)
+            recovered = transitions.turn_back(transaction, overdue, now)
         return _outcomes(check_ids, found, recovered)
 
     def _fail(
@@ -104,7 +103,7 @@ class Pings:
         )
         failed: list[Check] = []
         if known:
-            failed = outages.turn_overdue(
+            failed = transitions.turn_overdue(
                 transaction, "failed", where, [*known, now], now
             )
         return _outcomes(check_ids, found, failed)

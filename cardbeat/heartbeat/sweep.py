@@ -18,13 +18,13 @@ from cardbeat.database import (
     Database,
     Lease,
     Transaction,
+    marks,
     numbers,
     set_numbers,
 )
 from cardbeat.errors import LeaseLost
-from cardbeat.heartbeat import outages
-from cardbeat.heartbeat.alerts import message, recording
-from cardbeat.heartbeat.alerts.recording import marks
+from cardbeat.heartbeat import transitions
+from cardbeat.heartbeat.alerts.message import REMINDER
 from cardbeat.heartbeat.check import COLUMNS, OVERDUE, Check, note
 from cardbeat.jobs import BackgroundThread
 
@@ -274,7 +274,7 @@ class Sweep(BackgroundThread):
         if not due:
             return [], 0
         among = f"seq IN ({marks(due)})"
-        marked = outages.turn_overdue(
+        marked = transitions.turn_overdue(
             transaction,
             "late",
             f"{among} AND deadline_at < ?",
@@ -288,5 +288,5 @@ class Sweep(BackgroundThread):
                 (now, *due, now),
             )
             reminded = [Check(*row) for row in rows]
-            recording.record(transaction, message.REMINDER, reminded, now)
+            transitions.record(transaction, REMINDER, reminded, now)
         return marked, len(due)

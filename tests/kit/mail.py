@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from cardbeat.clock import utc_text
 from cardbeat.heartbeat.alerts.limits import Postponed
 from cardbeat.heartbeat.alerts.message import TEST, Outcome
-from cardbeat.heartbeat.alerts.recording import record
+from cardbeat.heartbeat.transitions import record
 from tests.kit.heart import Heart, new_delivery
 from tests.kit.lists import each
 from tests.kit.support import FakeClock, wait_until

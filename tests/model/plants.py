@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cardbeat.errors import Refusal
-from cardbeat.heartbeat import pings, sweep, tidy
-from cardbeat.heartbeat.alerts import delivery, message, outbox, recording
+from cardbeat.heartbeat import pings, sweep, tidy, transitions
+from cardbeat.heartbeat.alerts import delivery, message, outbox
 from cardbeat.keys import store
 from tests.model import disk
 
@@ -54,7 +54,7 @@ def rewritten(*pairs):
 
 def alert_outside_the_transaction():
     """The change of status is committed first, and then its alert."""
-    record = recording.record
+    record = transitions.record
     begin = sweep.Sweep.__init__
     databases = []
 
@@ -72,7 +72,7 @@ def alert_outside_the_transaction():
     def record_all(connection, items):
         return [record(connection, *values) for values in items]
 
-    recording.record = later
+    transitions.record = later
     sweep.Sweep.__init__ = keep
 
 
@@ -133,12 +133,12 @@ def gone_from_the_url_before():
 
 def taken_back_too_soon():
     """An outage is taken back though only one alert waits before it."""
-    recording.WAITING_ALERTS = 2
+    transitions.WAITING_ALERTS = 2
 
 
 def test_behind_a_failing_alert():
     """A test alert waits for the alerts before it."""
-    waiting = recording._waiting
+    waiting = transitions._waiting
 
     def all_of_them(transaction, check_ids, is_test):
         outages = waiting(transaction, check_ids, False)
@@ -148,7 +148,7 @@ def test_behind_a_failing_alert():
             else outages
         )
 
-    recording._waiting = all_of_them
+    transitions._waiting = all_of_them
 
 
 def snooze_forgotten_at_a_restart():

@@ -50,6 +50,7 @@ LAYERS = {
     "heartbeat": [
         {"__init__", "check", "report"},
         {"alerts"},
+        {"transitions"},
         {"outages"},
         {"pings", "sweep", "tidy"},
         {"checks"},

@@ -1,10 +1,10 @@
 """Alerts: the rows of the outbox, and the threads that post them.
 
-An alert is stored in the transaction of the change that it reports, and posted after its commit.
-Nothing about alerts lives in memory but the posts that run.
+An alert is stored in the transaction of the change that it reports (`heartbeat/transitions.py`),
+and posted after its commit. Nothing about alerts lives in memory but the posts that run.
 
-Begin with `recording`, which stores alerts, and `outbox`, which reads what is due and stores what
-came of posts. Then `delivery`: one thread picks what is due, others post it. `message` writes the
-body and the signature, `receivers` the forms of Slack and others. `post` makes one request, to the
-addresses that `target` allows. `retries` has the schedule, `limits` the limits.
+Begin with `outbox`, which reads what is due and stores what came of posts. Then `delivery`: one
+thread picks what is due, others post it. `message` writes the body and the signature, `receivers`
+the forms of Slack and others. `post` makes one request, to the addresses that `target` allows.
+`retries` has the schedule, `limits` the limits.
 """

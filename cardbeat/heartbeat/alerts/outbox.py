@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from cardbeat.clock import time_or_none, utc_text
-from cardbeat.database import Database, Row, Transaction
+from cardbeat.database import Database, Row, Transaction, marks
 from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.message import (
     OVERDUE,
@@ -26,7 +26,6 @@ from cardbeat.heartbeat.alerts.message import (
     Facts,
     body_of,
 )
-from cardbeat.heartbeat.alerts.recording import marks
 from cardbeat.heartbeat.check import GIVEN_UP, Check, note
 
 KEPT = 100

@@ -15,8 +15,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cardbeat.heartbeat.alerts.recording import WAITING_ALERTS
 from cardbeat.heartbeat.sweep import TAKEOVER_SECONDS
+from cardbeat.heartbeat.transitions import WAITING_ALERTS
 from tests.kit.heart import SWEEP_SECONDS, Heart
 from tests.kit.lists import each
 from tests.kit.postgresql import BOTH_ENGINES

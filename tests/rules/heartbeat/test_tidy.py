@@ -3,7 +3,6 @@
 import pytest
 
 from cardbeat.errors import Refusal, Unavailable
-from cardbeat.heartbeat.alerts.recording import record
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.tidy import (
     DAY_SECONDS,
@@ -11,6 +10,7 @@ from cardbeat.heartbeat.tidy import (
     UNUSED_DAYS,
     Tidy,
 )
+from cardbeat.heartbeat.transitions import record
 from cardbeat.keys.store import OLD_SECRET_SECONDS, hash_of
 from tests.kit.heart import Heart, at_once
 from tests.kit.lists import each, times

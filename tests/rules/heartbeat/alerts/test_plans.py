@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import pytest
 
-from cardbeat.heartbeat.alerts import recording
+from cardbeat.heartbeat import transitions
 from cardbeat.heartbeat.alerts.message import OVERDUE, RECOVERED, REMINDER
 from cardbeat.heartbeat.alerts.outbox import (
     Message,
@@ -129,13 +129,13 @@ def change(timed, checks):
     """What changes of checks store."""
     for kind in (OVERDUE, RECOVERED, REMINDER):
         timed.write(
-            lambda transaction, kind=kind: recording.record(
+            lambda transaction, kind=kind: transitions.record(
                 transaction, kind, checks, NOW
             )
         )
     for url in ("https://x.example/", None):
         timed.write(
-            lambda transaction, url=url: recording.move(
+            lambda transaction, url=url: transitions.move(
                 transaction, "check5", url, NOW
             )
         )

@@ -1,19 +1,68 @@
-"""Stores alerts with the changes that they report, in the transactions of these.
+"""Turns checks overdue and back: in one transaction the status, the row of the outage, the alert.
 
-The rows of the checks are locked by then: each transaction changes its check before its alerts.
+It also stores the alerts that tell of no transition: reminders and tests. All that calls `record`
+has locked the rows of the checks by then, because it changes a check before its alerts.
 """
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from cardbeat.database import Row, Transaction
-from cardbeat.heartbeat.alerts.message import RECOVERED, REMINDER, TEST
+from cardbeat.database import Row, Transaction, marks
+from cardbeat.heartbeat.alerts.message import (
+    OVERDUE,
+    RECOVERED,
+    REMINDER,
+    TEST,
+)
 from cardbeat.heartbeat.alerts.target import host_of
-from cardbeat.heartbeat.check import Check
+from cardbeat.heartbeat.check import COLUMNS, Check
 
+KEPT_OUTAGES = 1000
+"""Of one check."""
 WAITING_ALERTS = 20
 """While so many alerts of a check wait, outages behind them get none of their own."""
 URL_REMOVED = "The webhook URL was removed."
+
+
+def turn_overdue(
+    transaction: Transaction,
+    reason: str,
+    where: str,
+    values: Sequence[object],
+    now: int,
+) -> list[Check]:
+    """Turn checks overdue that are on time, and store their outages and alerts.
+
+    `where` ends the statement that finds them, `values` are those of its `?`. Returns the checks
+    that were turned; on PostgreSQL others may have changed since they were found.
+    """
+    rows = transaction.execute(
+        "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?,"
+        " overdue_deadline_at = deadline_at, overdue_reason = ?, remind_at = ? + repeat_seconds"
+        f" WHERE status = 'on_time' AND {where} RETURNING {COLUMNS}",
+        (now, reason, now, *values),
+    )
+    checks = [Check(*row) for row in rows]
+    if checks:
+        _begin(transaction, checks)
+        record(transaction, OVERDUE, checks, now)
+    return checks
+
+
+def turn_back(
+    transaction: Transaction, ids: Sequence[str], now: int
+) -> list[Check]:
+    """Turn overdue checks back, end their outages and store alerts of that; those turned."""
+    rows = transaction.execute(
+        "UPDATE checks SET status = 'on_time', remind_at = NULL"
+        f" WHERE status = 'overdue' AND id IN ({marks(ids)}) RETURNING {COLUMNS}",
+        ids,
+    )
+    checks = [Check(*row) for row in rows]
+    if checks:
+        _end(transaction, checks, now)
+        record(transaction, RECOVERED, checks, now)
+    return checks
 
 
 def record(
@@ -35,21 +84,20 @@ def record(
     if alert_type in (RECOVERED, REMINDER):
         drop_reminders(transaction, ids)
     waiting = _waiting(transaction, ids, alert_type == TEST)
-    if alert_type == REMINDER:
-        checks = [check for check in checks if check.id not in waiting]
-    if alert_type == RECOVERED:
-        taken_back = _take_back(transaction, checks, waiting)
-        checks = [check for check in checks if check.id not in taken_back]
-    firsts = [
-        waiting[check.id][0]["seq"]
-        for check in checks
-        if check.id in waiting
-    ]
+    firsts = []
+    alerts = []
+    for check in checks:
+        before = waiting.get(check.id, [])
+        if alert_type == REMINDER and before:
+            continue
+        if alert_type == RECOVERED and _take_back(
+            transaction, check, before
+        ):
+            continue
+        if before:
+            firsts.append(before[0]["seq"])
+        alerts.append(_alert(alert_type, check, bool(before), now))
     _hurry(transaction, firsts, now)
-    alerts = [
-        _alert(alert_type, check, check.id in waiting, now)
-        for check in checks
-    ]
     if alerts:
         row = f"({marks(alerts[0])})"
         transaction.execute(
@@ -96,9 +144,36 @@ def move(
         )
 
 
-def marks(values: Collection[object]) -> str:
-    """The `?` of so many values."""
-    return ", ".join("?" * len(values))
+def _begin(transaction: Transaction, checks: Sequence[Check]) -> None:
+    transaction.execute(
+        "INSERT INTO outages (check_id, key_id, outage, began_at, noticed_at, reason)"
+        " SELECT id, api_key_id, outage, CASE overdue_reason"
+        " WHEN 'late' THEN overdue_deadline_at ELSE overdue_at END, overdue_at, overdue_reason"
+        f" FROM checks WHERE id IN ({marks(checks)})",
+        [check.id for check in checks],
+    )
+    for check in checks:
+        # They are numbered without gaps, so this is nearly always nothing.
+        if check.outage > KEPT_OUTAGES:
+            sql = "DELETE FROM outages WHERE check_id = ? AND outage <= ?"
+            transaction.execute(
+                sql, (check.id, check.outage - KEPT_OUTAGES)
+            )
+
+
+def _end(
+    transaction: Transaction, checks: Sequence[Check], now: int
+) -> None:
+    values: list[object] = []
+    for check in checks:
+        values += [check.id, check.outage]
+    rows = ", ".join(["(?, CAST(? AS BIGINT))"] * len(checks))
+    transaction.execute(
+        f"WITH ended (check_id, outage) AS (VALUES {rows})"
+        " UPDATE outages SET ended_at = ? FROM ended"
+        " WHERE outages.check_id = ended.check_id AND outages.outage = ended.outage",
+        [*values, now],
+    )
 
 
 def _waiting(
@@ -120,27 +195,22 @@ def _waiting(
 
 
 def _take_back(
-    transaction: Transaction,
-    checks: Sequence[Check],
-    waiting: dict[str, list[Row]],
-) -> set[str]:
-    """Take back the outages that end untold behind many waiting alerts; the ids of their checks."""
-    taken_back = set()
-    for check in checks:
-        alerts = waiting.get(check.id, [])
-        if len(alerts) < WAITING_ALERTS:
-            continue
-        own = alerts[-1]
-        if own["outage"] == check.outage:
-            transaction.execute(
-                "DELETE FROM alerts WHERE seq = ?", (own["seq"],)
-            )
-            transaction.execute(
-                "UPDATE alerts SET outages = outages + 1 WHERE seq = ?",
-                (alerts[0]["seq"],),
-            )
-            taken_back.add(check.id)
-    return taken_back
+    transaction: Transaction, check: Check, waiting: Sequence[Row]
+) -> bool:
+    """Take back an outage that ends untold behind many waiting alerts; whether it did."""
+    if (
+        len(waiting) < WAITING_ALERTS
+        or waiting[-1]["outage"] != check.outage
+    ):
+        return False
+    transaction.execute(
+        "DELETE FROM alerts WHERE seq = ?", (waiting[-1]["seq"],)
+    )
+    transaction.execute(
+        "UPDATE alerts SET outages = outages + 1 WHERE seq = ?",
+        (waiting[0]["seq"],),
+    )
+    return True
 
 
 def _hurry(
