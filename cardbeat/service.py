@@ -153,7 +153,6 @@ class Service:
 
     def _new_sender(self) -> "Sender":
         """What a start does not import."""
-        from cardbeat.heartbeat.alerts import receivers  # noqa: F401, PLC0415 - to be loaded too
         from cardbeat.heartbeat.alerts.post import Sender  # noqa: PLC0415 - not at the start
 
         config = self._config

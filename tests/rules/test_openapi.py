@@ -14,7 +14,7 @@ from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.config import TESTS_AN_HOUR, Config, HttpLimits
 from cardbeat.errors import REASONS, Invalid
 from cardbeat.heartbeat import check as checks
-from cardbeat.heartbeat.alerts.receivers import RECEIVERS
+from cardbeat.heartbeat.alerts.message import RECEIVERS
 from cardbeat.heartbeat.alerts.target import URL_BYTES
 from cardbeat.heartbeat.checks import WAITING_TESTS
 from cardbeat.heartbeat.routes import (

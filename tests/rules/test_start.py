@@ -14,10 +14,7 @@ NEVER = {
 }
 """Modules that another process loads, or the first request for a page of the documentation."""
 
-LATER = {
-    "cardbeat.heartbeat.alerts.post",
-    "cardbeat.heartbeat.alerts.receivers",
-}
+LATER = {"cardbeat.heartbeat.alerts.post"}
 """Modules that no first answer needs, and that a server loads after it."""
 
 START = """

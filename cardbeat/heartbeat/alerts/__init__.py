@@ -4,7 +4,7 @@ An alert is stored in the transaction of the change that it reports (`heartbeat/
 and posted after its commit. Nothing about alerts lives in memory but the posts that run.
 
 Begin with `outbox`, which reads what is due and stores what came of posts. Then `delivery`: one
-thread picks what is due, others post it. `message` writes the body and the signature, `receivers`
-the forms of Slack and others. `post` makes one request, to the addresses that `target` allows.
+thread picks what is due, others post it. `message` writes the body, in the form of Slack and
+others, and the signature. `post` makes one request, to the addresses that `target` allows.
 `retries` has the schedule, `limits` the limits.
 """

@@ -24,7 +24,11 @@ from cardbeat.heartbeat.alerts.limits import (
     Postponed,
     Run,
 )
-from cardbeat.heartbeat.alerts.message import Outcome, signed_headers
+from cardbeat.heartbeat.alerts.message import (
+    Outcome,
+    request_for,
+    signed_headers,
+)
 from cardbeat.heartbeat.alerts.outbox import (
     Due,
     Message,
@@ -365,8 +369,6 @@ class Delivery:
                 return
 
     def _attempt(self, run: Run, message: Message) -> Outcome:
-        from cardbeat.heartbeat.alerts.receivers import request_for  # noqa: PLC0415 - not at a start
-
         alert_id = message.alert["id"]
         try:
             url, body = request_for(message.webhook_url, message.body)

@@ -1,26 +1,39 @@
-"""The body, the signature and the outcome of an alert, as values: no rows, no network.
+"""What is sent for an alert, and what came of it, as values: no rows, no network.
 
 Body, headers and signature follow the Standard Webhooks specification
 (https://www.standardwebhooks.com).
+
+Receivers that need a body of their own, such as Slack, are recognized by the shape of their webhook
+URL. `receivers.json` has them. `shape` matches `host/path?query`. In `body` a string such as
+`"{text}"` is replaced; `escapes` are of the markup that the receiver would find in a check's name.
+A shape with `topic` is that of a receiver that is posted to at the root of its server.
 """
 
 import base64
+import functools
 import hashlib
 import hmac
 import json
+import re
 import time
 import unicodedata
 from datetime import tzinfo
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from cardbeat import __version__
 from cardbeat.clock import minute_text
+from cardbeat.files import read_text
+from cardbeat.heartbeat.alerts.target import REMEMBERED, BadTarget, parse
 from cardbeat.heartbeat.check import Check
 
 OVERDUE = "check.overdue"
 RECOVERED = "check.recovered"
 REMINDER = "check.reminder"
 TEST = "check.test"
+
+_DATA = json.loads(read_text("heartbeat/alerts/receivers.json"))
+RECEIVERS: list[dict[str, Any]] = _DATA["receivers"]
 
 # One encoder for all: `json.dumps` makes one for each call. No escapes: an escaped emoji takes
 # three times the bytes.
@@ -59,7 +72,7 @@ class Facts(NamedTuple):
 def body_of(
     told: Facts, check: Check, url: str, zone: tzinfo | None = None
 ) -> bytes:
-    """The JSON body of an alert; some receivers get another form (`receivers`). Most show `text`.
+    """The JSON body of an alert; some receivers get another form (`request_for`). Most show `text`.
 
     `check` has the state that the alert tells. `url` leads to it; the sentence ends with it. Times
     in the sentence are in UTC, and in `zone` first.
@@ -87,6 +100,25 @@ def body_of(
         "content": text,
     }
     return to_json(body).encode()
+
+
+def request_for(url: str, body: bytes) -> tuple[str, bytes]:
+    """The URL and the body of the post for a webhook URL and an alert's body.
+
+    The same arguments always give the same result: a retry sends the same bytes.
+    """
+    try:
+        target = parse(url)
+    except BadTarget:
+        # `Sender.post` reports the reason.
+        return url, body
+    receiver, found = _receiver_at(f"{target.host}{target.path}")
+    if not receiver:
+        return url, body
+    if "topic" in found:
+        url = urlsplit(url)._replace(path="/").geturl()
+    words = _words(json.loads(body), receiver) | found
+    return url, _fill(to_json(receiver["body"]), words)
 
 
 def signed_headers(
@@ -189,3 +221,42 @@ def _duration(seconds: int) -> str:
 
 def _number(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+@functools.lru_cache(REMEMBERED)
+def _receiver_at(place: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """A receiver of this shape, with what the shape finds; both empty for other URLs."""
+    for receiver in RECEIVERS:
+        match = re.fullmatch(receiver["shape"], place)
+        if match:
+            return receiver, match.groupdict()
+    return {}, {}
+
+
+def _fill(form: str, words: dict[str, Any]) -> bytes:
+    """A body with its words in place of `"{name}"`."""
+    filled = re.sub(
+        r'"\{(\w+)\}"', lambda found: to_json(words[found[1]]), form
+    )
+    return filled.encode()
+
+
+def _words(
+    alert: dict[str, Any], receiver: dict[str, Any]
+) -> dict[str, Any]:
+    """What can stand in a body."""
+    about: dict[str, Any] = _DATA["alerts"][alert["type"]]
+    link = alert["data"]["url"]
+    escapes = str.maketrans(receiver.get("escapes", {}))
+    # Markup must not be looked for in the link.
+    sentence = alert["text"].removesuffix(link).translate(escapes)
+    title = about["title"].format(
+        shown_name(alert["data"]["check"]["name"])
+    )
+    text = sentence + link
+    return about | {
+        "title": title,
+        "sentence": sentence.rstrip(),
+        "link": link,
+        "text": text,
+    }

@@ -140,14 +140,22 @@ class Sender(urllib.request.AbstractHTTPHandler):
         return Outcome(status, error, headers.get("Retry-After"))
 
     def http_open(self, request: _Request) -> http.client.HTTPResponse:
-        connect = functools.partial(self._connect, request.run)
-        return self.do_open(_Connection, request, connect=connect)
+        made = functools.partial(self._made, _Connection, request.run)
+        return self.do_open(made, request)
 
     def https_open(self, request: _Request) -> http.client.HTTPResponse:
-        connect = functools.partial(self._connect, request.run)
-        return self.do_open(
-            _TlsConnection, request, connect=connect, context=self._tls()
+        made = functools.partial(self._made, _TlsConnection, request.run)
+        return self.do_open(made, request, context=self._tls())
+
+    def _made(
+        self, kind: "type[_Connection]", run: Run, host: str, **named: Any
+    ) -> "_Connection":
+        connection = kind(host, **named)
+        # `HTTPConnection.connect` calls it.
+        connection._create_connection = functools.partial(
+            self._connect, run
         )
+        return connection
 
     def _connect(
         self, run: Run, place: tuple[str, int], *_: object
@@ -255,15 +263,7 @@ def _final_head(stream: io.BufferedReader) -> bytes:
 class _Connection(http.client.HTTPConnection):
     response_class = _Response
 
-    def __init__(
-        self,
-        *arguments: Any,
-        connect: Callable[..., socket.socket] = socket.create_connection,
-        **named: Any,
-    ):
-        super().__init__(*arguments, **named)
-        # `HTTPConnection.connect` calls it.
-        self._create_connection = connect
+    _create_connection: Callable[..., socket.socket]
 
     def _tunnel(self) -> None:
         try:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from cardbeat.heartbeat.alerts.receivers import RECEIVERS
+from cardbeat.heartbeat.alerts.message import RECEIVERS
 from cardbeat.heartbeat.alerts.target import parse
 from tests.kit.artifact import ran
 from tests.kit.documentation import blocks

@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from cardbeat.heartbeat.alerts.message import body_of
-from cardbeat.heartbeat.alerts.receivers import RECEIVERS, request_for
+from cardbeat.heartbeat.alerts.message import (
+    RECEIVERS,
+    body_of,
+    request_for,
+)
 from tests.kit.documentation import DOCS
 from tests.kit.lists import each
 from tests.rules.heartbeat.alerts.test_message import (
