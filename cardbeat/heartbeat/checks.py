@@ -269,27 +269,23 @@ class Checks:
             check = _own(transaction, key_id, check_id)
             if check.webhook_url is None:
                 raise Invalid("no_webhook", field="webhook_url")
-            now = int(self.clock())
-            self._require_few_waiting(transaction, check)
+            # Only test alerts have no outage.
+            (waiting,) = transaction.execute(
+                "SELECT count(*) FROM alerts WHERE check_id = ? AND outage IS NULL"
+                " AND state = 'pending'",
+                (check.id,),
+            ).fetchone()
+            if waiting >= WAITING_TESTS:
+                told = f"{waiting} test alerts of this check wait for its receiver; try later."
+                raise TooMany(told, WAIT_SECONDS)
             take(check.api_key_id)
+            now = int(self.clock())
             transitions.record(transaction, TEST, [check], now)
             return check
 
         check = self._database.create(record)
         self._wake()
         return check
-
-    def _require_few_waiting(
-        self, transaction: Transaction, check: Check
-    ) -> None:
-        # Only test alerts have no outage.
-        sql = "SELECT count(*) FROM alerts WHERE check_id = ? AND outage IS NULL"
-        (waiting,) = transaction.execute(
-            f"{sql} AND state = 'pending'", (check.id,)
-        ).fetchone()
-        if waiting >= WAITING_TESTS:
-            told = f"{waiting} test alerts of this check wait for its receiver already; try later."
-            raise TooMany(told, WAIT_SECONDS)
 
     def _take_test(self, key_id: str) -> None:
         seconds = self._tests.take(key_id, TESTS_AN_HOUR)

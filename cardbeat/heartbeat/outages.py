@@ -50,11 +50,7 @@ class Outages:
             )
             first = now - KEPT_DAYS * DAY_SECONDS
             rows = _newest(
-                connection,
-                "check_id",
-                check.id,
-                first=first,
-                limit=KEPT_OUTAGES,
+                connection, "check_id", check.id, first, KEPT_OUTAGES
             )
         return {"outages": list(map(_shown, rows)), "kept_since": since}
 
@@ -67,22 +63,15 @@ class Outages:
         """
         now = int(self._clock())
         with self._database.read() as connection:
-            before = (
-                NO_SEQ
-                if after is None
-                else _seq_of(connection, key, after)
-            )
+            before = NO_SEQ
+            if after is not None:
+                before = _seq_of(connection, key, after)
             since = _kept_since(
                 connection, now, key.created_at, "api_key_id", key.id
             )
             first = now - days * DAY_SECONDS
             rows = _newest(
-                connection,
-                "key_id",
-                key.id,
-                first=first,
-                limit=limit + 1,
-                before=before,
+                connection, "key_id", key.id, first, limit + 1, before
             )
         following = None
         if len(rows) > limit:
@@ -94,11 +83,10 @@ class Outages:
         return {"outages": listed, "kept_since": since, "next": following}
 
 
-def _newest(
+def _newest(  # noqa: PLR0917
     connection: Transaction,
     owner: str,
     value: str,
-    *,
     first: int,
     limit: int,
     before: int = NO_SEQ,

@@ -1,7 +1,7 @@
 """What jobs signal: pings and failures. All that wait for the same commit share few statements."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cardbeat.clock import Clock
@@ -86,7 +86,7 @@ class Pings:
         """Checks that are on time and not snoozed turn overdue."""
         now = int(self._clock())
         self._lock(transaction, check_ids)
-        ids = _unique(check_ids)
+        ids = list(dict.fromkeys(check_ids))
         rows = transaction.execute(
             f"UPDATE checks SET failed_at = ? WHERE id IN ({marks(ids)}) AND {_HAS_KEY}"
             " RETURNING id, status, deadline_at",
@@ -96,16 +96,13 @@ class Pings:
             check_id: Told(status, deadline_at)
             for check_id, status, deadline_at in rows
         }
-        known = list(found)
         where = (
-            f"id IN ({marks(known)})"
+            f"id IN ({marks(ids)}) AND {_HAS_KEY}"
             " AND (snoozed_until IS NULL OR clock_from <= ? OR clock_from > snoozed_until)"
         )
-        failed: list[Check] = []
-        if known:
-            failed = transitions.turn_overdue(
-                transaction, "failed", where, [*known, now], now
-            )
+        failed = transitions.turn_overdue(
+            transaction, "failed", where, [*ids, now], now
+        )
         return _outcomes(check_ids, found, failed)
 
     def _lock(
@@ -115,7 +112,7 @@ class Pings:
 
         All transactions lock rows of `checks` by `seq`: so two nodes never wait for each other.
         """
-        ids = _unique(check_ids)
+        ids = list(dict.fromkeys(check_ids))
         if len(ids) > 1:
             sql = f"SELECT seq FROM checks WHERE id IN ({marks(ids)}) ORDER BY seq"
             self._database.lock(transaction, sql, ids)
@@ -163,8 +160,7 @@ def _note_pings(
     for check_id, number in Counter(check_ids).items():
         by_number[number].append(check_id)
     rows: list[Row] = []
-    for number, some in by_number.items():
-        ids = _unique(some)
+    for number, ids in by_number.items():
         rows += transaction.execute(
             "UPDATE checks SET"
             " clock_from = CASE WHEN clock_from > ? AND clock_from <= snoozed_until"
@@ -174,14 +170,3 @@ def _note_pings(
             (now, now, now, number, *ids),
         )
     return rows
-
-
-def _unique(check_ids: Sequence[str]) -> list[str]:
-    """The ids, each once, the last one repeated up to a power of two.
-
-    So few different statements have to be prepared: of 5 ids it returns 8.
-    """
-    ids = list(dict.fromkeys(check_ids))
-    while len(ids) & (len(ids) - 1):
-        ids.append(ids[-1])
-    return ids

@@ -3,12 +3,12 @@
 import re
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from cardbeat.clock import utc_text
 from cardbeat.errors import Invalid
 from cardbeat.heartbeat.alerts.outbox import Outbox
-from cardbeat.heartbeat.alerts.target import is_own, refused_url, shown_of
+from cardbeat.heartbeat.alerts.target import refused_url, shown_of
 from cardbeat.heartbeat.check import (
     CHANGEABLE,
     SHORT_ID_CHARACTERS,
@@ -75,11 +75,8 @@ class CheckRoutes:
         self._alerts = alerts
         self._outages = outages
         self._base_url = base_url
-        self._base_path = urlsplit(base_url).path
         self._refused_url = partial(
-            refused_url,
-            allow_private=allow_private_webhooks,
-            is_own=is_own,
+            refused_url, allow_private=allow_private_webhooks
         )
 
     def routes(self) -> list[Route]:
@@ -143,7 +140,8 @@ class CheckRoutes:
         check = self._checks.create(
             key, self._validated(request.json_object(), key)
         )
-        location = {"Location": f"{self._base_path}/checks/{check.id}"}
+        path = urlsplit(self._base_url).path
+        location = {"Location": f"{path}/checks/{check.id}"}
         return self._answer(request, 201, check, location)
 
     def page(self, request: Request) -> Response:
@@ -293,13 +291,8 @@ class CheckRoutes:
         """The header that names the next page (RFC 8288), if there is one."""
         if following is None:
             return {}
-        same = [
-            f"{name}={value}&"
-            for name, value in parameters.items()
-            if name != "after"
-        ]
-        page = f"{self._base_url}{path}?{''.join(same)}after={following}"
-        return {"Link": f'<{page}>; rel="next"'}
+        query = urlencode(parameters | {"after": following})
+        return {"Link": f'<{self._base_url}{path}?{query}>; rel="next"'}
 
     def _answer(
         self,

@@ -80,6 +80,8 @@ def record(
     that waits counts it.
     """
     checks = [check for check in checks if check.webhook_url is not None]
+    if not checks:
+        return
     ids = [check.id for check in checks]
     if alert_type in (RECOVERED, REMINDER):
         drop_reminders(transaction, ids)
@@ -111,12 +113,11 @@ def drop_reminders(
     transaction: Transaction, check_ids: Sequence[str]
 ) -> None:
     """Delete the reminders of these checks that wait. A running post may still arrive."""
-    if check_ids:
-        transaction.execute(
-            "DELETE FROM alerts WHERE state = 'pending' AND type = 'check.reminder'"
-            f" AND check_id IN ({marks(check_ids)})",
-            check_ids,
-        )
+    transaction.execute(
+        "DELETE FROM alerts WHERE state = 'pending' AND type = 'check.reminder'"
+        f" AND check_id IN ({marks(check_ids)})",
+        check_ids,
+    )
 
 
 def move(
@@ -180,8 +181,6 @@ def _waiting(
     transaction: Transaction, check_ids: Sequence[str], is_test: bool
 ) -> dict[str, list[Row]]:
     """The alerts of these checks that wait, or their tests: by the check's id, the oldest first."""
-    if not check_ids:
-        return {}
     rows = transaction.execute(
         "SELECT check_id, seq, outage FROM alerts"
         f" WHERE state = 'pending' AND check_id IN ({marks(check_ids)}) ORDER BY seq",

@@ -22,15 +22,13 @@ from typing import Any
 from cardbeat.heartbeat.alerts.limits import POST_SECONDS, Postponed, Run
 from cardbeat.heartbeat.alerts.message import Outcome
 from cardbeat.heartbeat.alerts.target import (
-    PRIVATE,
     BadTarget,
     IpAddress,
     Target,
     address_name,
-    allowed,
-    is_own,
+    may_enter,
     parse,
-    refusal_of,
+    require_allowed,
 )
 
 ANSWER_BYTES = 64 * 1024
@@ -96,9 +94,7 @@ class Sender(urllib.request.AbstractHTTPHandler):
         failure: object
         try:
             target = parse(url)
-            refusal = refusal_of(target, self._allow_private)
-            if refusal is not None:
-                raise BadTarget(refusal)
+            require_allowed(target, self._allow_private)
             request = _Request(
                 target.url, body, dict(headers), method="POST"
             )
@@ -194,24 +190,20 @@ class Sender(urllib.request.AbstractHTTPHandler):
         addresses: list[IpAddress] = []
         try:
             addresses = [ipaddress.ip_address(host)]
-            refused = PRIVATE
         except ValueError:
-            refused = _NEVER if self._allow_private else _NOT_PUBLIC
             with contextlib.suppress(OSError):
                 addresses = self._lookup(host)
-        tried = addresses[:ADDRESSES_TRIED]
-        if self._proxy:
-            return tried
-        if not addresses and self._allow_private:
-            raise BadTarget(_NO_ADDRESS)
-        is_allowed = all(
-            allowed(address, self._allow_private) for address in addresses
-        )
-        if is_allowed and not self._allow_private:
-            is_allowed = not any(map(is_own, tried))
-        if not addresses or not is_allowed:
-            raise BadTarget(refused)
-        return tried
+        if not self._proxy:
+            if not addresses and self._allow_private:
+                raise BadTarget(_NO_ADDRESS)
+            may_enter_all = all(
+                may_enter(address, self._allow_private)
+                for address in addresses
+            )
+            if not addresses or not may_enter_all:
+                refused = _NEVER if self._allow_private else _NOT_PUBLIC
+                raise BadTarget(refused)
+        return addresses[:ADDRESSES_TRIED]
 
 
 def system_addresses(host: str) -> list[IpAddress]:

@@ -8,7 +8,6 @@ import ipaddress
 import re
 import socket
 import unicodedata
-from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
@@ -153,22 +152,16 @@ def parse(url: str) -> Target:
     return Target(url, place, host, address, path, credentials)
 
 
-def refused_url(
-    url: str,
-    allow_private: bool,
-    is_own: Callable[[IpAddress], bool] = lambda _address: False,
-) -> str | None:
+def refused_url(url: str, allow_private: bool) -> str | None:
     """A sentence that says why a check can't have this webhook URL; None for a good URL.
 
-    Resolves no name. `is_own` tells whether an address belongs to this host.
+    Resolves no name.
     """
     try:
-        target = parse(url)
+        require_allowed(parse(url), allow_private)
     except BadTarget as bad:
         return str(bad)
-    if target.address and not allow_private and is_own(target.address):
-        return PRIVATE
-    return refusal_of(target, allow_private)
+    return None
 
 
 def host_of(webhook_url: str) -> str:
@@ -186,20 +179,28 @@ def shown_of(webhook_url: str) -> str:
     return f"{scheme}://[{host}]" if ":" in host else f"{scheme}://{host}"
 
 
-def refusal_of(target: Target, allow_private: bool) -> str | None:
-    """A sentence that says why a target is refused without a look-up; None if it is not."""
+def require_allowed(target: Target, allow_private: bool) -> None:
+    """Raise `BadTarget` for a target that is refused without a look-up."""
     is_local = f".{target.host}".endswith(".localhost")
     is_refused = target.host in METADATA_NAMES or (
         is_local and not allow_private
     )
     if target.address is not None:
-        is_refused = not allowed(target.address, allow_private)
-    return PRIVATE if is_refused else None
+        is_refused = not may_enter(target.address, allow_private)
+    if is_refused:
+        raise BadTarget(PRIVATE)
+
+
+def may_enter(address: IpAddress, allow_private: bool) -> bool:
+    """Whether a webhook may be sent to an address now. This host's own ones are private too."""
+    return allowed(address, allow_private) and (
+        allow_private or not is_own(address)
+    )
 
 
 @functools.lru_cache(REMEMBERED)
 def allowed(address: IpAddress, allow_private: bool) -> bool:
-    """Whether a webhook may be sent to an address.
+    """Whether a webhook may be sent to an address, wherever this host has its own.
 
     An IPv4 address inside an IPv6 address decides for it: `::ffff:10.0.0.1` counts as `10.0.0.1`.
     """

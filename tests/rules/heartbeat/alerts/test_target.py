@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from cardbeat.heartbeat.alerts import post as webhook
+from cardbeat.heartbeat.alerts import target as targets
 from cardbeat.heartbeat.alerts.post import Sender
 from cardbeat.heartbeat.alerts.target import (
     PRIVATE,
@@ -99,7 +99,7 @@ def error_of(url, *, lookup=no_network, **options):
 
 @pytest.fixture
 def no_connection(monkeypatch):
-    monkeypatch.setattr(socket.socket, "connect", no_network)
+    monkeypatch.setattr(socket, "create_connection", no_network)
 
 
 @pytest.mark.parametrize("url", PRIVATE_URLS + BAD_URLS, ids=ascii)
@@ -203,10 +203,7 @@ def test_this_hosts_own_addresses_are_refused_like_private_ones_whatever_listens
     url, monkeypatch
 ):
     monkeypatch.setattr(
-        webhook, "allowed", lambda _address, _allow_private: True
-    )
-    monkeypatch.setattr(
-        webhook, "refusal_of", lambda _target, _allow_private: None
+        targets, "allowed", lambda _address, _allow_private: True
     )
     with Receiver() as receiver:
         own = resolver("8.8.8.8", "127.0.0.1")
@@ -215,20 +212,16 @@ def test_this_hosts_own_addresses_are_refused_like_private_ones_whatever_listens
     assert receiver.connections == 0
 
 
-def test_this_hosts_own_public_address_is_refused_when_saved_too():
-    def is_own(address):
-        return str(address) == "8.8.8.8"
-
-    for url in ("http://0x08080808:8080/x", "http://[::ffff:8.8.8.8]/"):
-        assert (
-            refused_url(url, allow_private=False, is_own=is_own)
-            == PRIVATE
-        )
-        assert refused_url(url, allow_private=True, is_own=is_own) is None
-    assert (
-        refused_url("http://8.8.4.4/", allow_private=False, is_own=is_own)
-        is None
+def test_this_hosts_own_public_address_is_refused_when_saved_too(
+    monkeypatch,
+):
+    monkeypatch.setattr(
+        targets, "is_own", lambda address: str(address) == "8.8.8.8"
     )
+    for url in ("http://0x08080808:8080/x", "http://[::ffff:8.8.8.8]/"):
+        assert refused_url(url, allow_private=False) == PRIVATE
+        assert refused_url(url, allow_private=True) is None
+    assert refused_url("http://8.8.4.4/", allow_private=False) is None
 
 
 def test_an_address_is_own_where_the_system_would_speak_from_it():
