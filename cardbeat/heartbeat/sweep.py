@@ -42,13 +42,6 @@ one sweeps. All nodes take pings then, so this is no outage."""
 POLL_SECONDS = 0.25
 """Interval at which a process without the lease looks for it."""
 
-LAST_SWEEP = "last_sweep_at"
-GAP = "credit_gap"
-UNTIL = "credit_until"
-AFTER = "credit_after"
-"""Names in the table `monitor`. The last three stand there while clocks are being moved: by how
-many seconds, when that was noticed, and the `seq` of the last check that is done."""
-
 _DUE_AT = (
     "CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END"
 )
@@ -65,6 +58,8 @@ _NEXT_REMINDER = (
     " remind_at = remind_at + ((? - remind_at) / repeat_seconds + 1) * repeat_seconds"
 )
 
+# Three numbers stand in the table `monitor` while clocks are being moved: by how many seconds, when
+# that was noticed, and the `seq` of the last check that is done.
 _CREDIT = (
     "UPDATE checks SET clock_from = CASE WHEN clock_from + :credit_gap < :credit_until"
     " THEN clock_from + :credit_gap ELSE :credit_until END"
@@ -157,7 +152,7 @@ class Sweep(BackgroundThread):
             contextlib.suppress(Exception),
             self._database.read() as connection,
         ):
-            seen = numbers(connection).get(LAST_SWEEP)
+            seen = numbers(connection).get("last_sweep_at")
             if seen != self._seen:
                 self._seen = seen
                 self._ended_at = self._monotonic()
@@ -201,14 +196,16 @@ class Sweep(BackgroundThread):
             self._fence.confirm(transaction)
         now = int(self._clock())
         noted = numbers(transaction)
-        if GAP in noted:
+        if "credit_gap" in noted:
             self._move(transaction, noted)
             return [], None
-        gap = now - noted.get(LAST_SWEEP, now)
+        gap = now - noted.get("last_sweep_at", now)
         if 0 <= gap <= self._outage_seconds:
-            set_numbers(transaction, **{LAST_SWEEP: now})
+            set_numbers(transaction, last_sweep_at=now)
             return self._mark(transaction, now)
-        set_numbers(transaction, **{GAP: gap, UNTIL: now, AFTER: 0})
+        set_numbers(
+            transaction, credit_gap=gap, credit_until=now, credit_after=0
+        )
         if gap < 0:
             transaction.execute(
                 "UPDATE alerts SET next_attempt_at = next_attempt_at + ?"
@@ -243,21 +240,21 @@ class Sweep(BackgroundThread):
             "SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?"
         )
         sql = f"SELECT max(seq) FROM ({batch}) AS batch"
-        found = transaction.execute(
-            sql, (noted[AFTER], self._moved_at_once)
-        ).fetchone()
+        values = (noted["credit_after"], self._moved_at_once)
+        found = transaction.execute(sql, values).fetchone()
         if found[0] is None:
-            names = (GAP, UNTIL, AFTER)
             transaction.execute(
-                "DELETE FROM monitor WHERE name IN (?, ?, ?)", names
+                "DELETE FROM monitor WHERE name IN"
+                " ('credit_gap', 'credit_until', 'credit_after')"
             )
-            set_numbers(transaction, **{LAST_SWEEP: noted[UNTIL]})
+            set_numbers(transaction, last_sweep_at=noted["credit_until"])
             return
-        set_numbers(transaction, **{AFTER: found[0]})
-        self._database.lock(
-            transaction, batch, (noted[AFTER], self._moved_at_once)
-        )
-        for statement in [_CREDIT] if noted[GAP] > 0 else _SET_BACK:
+        set_numbers(transaction, credit_after=found[0])
+        self._database.lock(transaction, batch, values)
+        statements: tuple[str, ...] = _SET_BACK
+        if noted["credit_gap"] > 0:
+            statements = (_CREDIT,)
+        for statement in statements:
             transaction.execute(statement, noted | {"last": found[0]})
 
     def _mark(

@@ -169,6 +169,7 @@ def _end(
     for check in checks:
         values += [check.id, check.outage]
     rows = ", ".join(["(?, CAST(? AS BIGINT))"] * len(checks))
+    # Not `WHERE (check_id, outage) IN`: for that SQLite would read the whole table.
     transaction.execute(
         f"WITH ended (check_id, outage) AS (VALUES {rows})"
         " UPDATE outages SET ended_at = ? FROM ended"

@@ -10,7 +10,6 @@ A shape with `topic` is that of a receiver that is posted to at the root of its 
 """
 
 import base64
-import functools
 import hashlib
 import hmac
 import json
@@ -24,7 +23,7 @@ from urllib.parse import urlsplit
 from cardbeat import __version__
 from cardbeat.clock import minute_text
 from cardbeat.files import read_text
-from cardbeat.heartbeat.alerts.target import REMEMBERED, BadTarget, parse
+from cardbeat.heartbeat.alerts.target import BadTarget, parse
 from cardbeat.heartbeat.check import Check
 
 OVERDUE = "check.overdue"
@@ -223,7 +222,6 @@ def _number(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-@functools.lru_cache(REMEMBERED)
 def _receiver_at(place: str) -> tuple[dict[str, Any], dict[str, str]]:
     """A receiver of this shape, with what the shape finds; both empty for other URLs."""
     for receiver in RECEIVERS:

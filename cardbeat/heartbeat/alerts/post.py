@@ -136,22 +136,23 @@ class Sender(urllib.request.AbstractHTTPHandler):
         return Outcome(status, error, headers.get("Retry-After"))
 
     def http_open(self, request: _Request) -> http.client.HTTPResponse:
-        made = functools.partial(self._made, _Connection, request.run)
-        return self.do_open(made, request)
+        return self._opened(_Connection, request)
 
     def https_open(self, request: _Request) -> http.client.HTTPResponse:
-        made = functools.partial(self._made, _TlsConnection, request.run)
-        return self.do_open(made, request, context=self._tls())
+        return self._opened(_TlsConnection, request, context=self._tls())
 
-    def _made(
-        self, kind: "type[_Connection]", run: Run, host: str, **named: Any
-    ) -> "_Connection":
-        connection = kind(host, **named)
-        # `HTTPConnection.connect` calls it.
-        connection._create_connection = functools.partial(
-            self._connect, run
-        )
-        return connection
+    def _opened(
+        self, kind: "type[_Connection]", request: _Request, **options: Any
+    ) -> http.client.HTTPResponse:
+        def made(host: str, **named: Any) -> _Connection:
+            connection = kind(host, **named)
+            # `HTTPConnection.connect` calls it.
+            connection._create_connection = functools.partial(
+                self._connect, request.run
+            )
+            return connection
+
+        return self.do_open(made, request, **options)
 
     def _connect(
         self, run: Run, place: tuple[str, int], *_: object

@@ -217,7 +217,6 @@ def allowed(address: IpAddress, allow_private: bool) -> bool:
     )
 
 
-@functools.lru_cache(REMEMBERED)
 def address_name(address: IpAddress) -> str:
     """The name under which posts to an address are counted and limited.
 
