@@ -125,9 +125,10 @@ class Paragraph:
         if not self.has_compounds:
             least = Break.GOOD
         if (least, longest_em) not in self._words:
-            self._words[least, longest_em] = Words(
-                self._divided(least, longest_em)
+            words = self._divided(
+                least, longest_em, 0, len(self.graphemes)
             )
+            self._words[least, longest_em] = Words(words)
         return self._words[least, longest_em]
 
     def width_em(self, start: int, end: int) -> float:
@@ -216,17 +217,22 @@ class Paragraph:
             for one, level in pairs
         ]
 
-    def _divided(self, least: Break, longest_em: float) -> list[Word]:
+    def _divided(
+        self, least: Break, longest_em: float, start: int, end: int
+    ) -> list[Word]:
+        """Words that end at `least` or better; one that is too long ends at lesser breaks too.
+
+        Example: of `state-of-the-art` only a part that is too long by itself is divided inside.
+        """
         found = []
-        for start, end in self._spans(least, 0, len(self.graphemes)):
-            stop = self._without_spaces(start, end)
-            fits = self.width_em(start, stop) <= longest_em
-            spans = (
-                [(start, end)]
-                if fits
-                else self._spans(Break.INSIDE, start, end)
-            )
-            found += [self._word(*span) for span in spans]
+        for first, last in self._spans(least, start, end):
+            stop = self._without_spaces(first, last)
+            fits = self.width_em(first, stop) <= longest_em
+            if fits or least is Break.INSIDE:
+                found.append(self._word(first, last))
+            else:
+                lesser = Break(least - 1)
+                found += self._divided(lesser, longest_em, first, last)
         return found
 
     def _spans(

@@ -5,7 +5,11 @@ from io import BytesIO
 import pytest
 from PIL import Image, ImageChops, ImageStat
 
-from cardbeat.cards.drawing.canvas import needs_ink, needs_outline
+from cardbeat.cards.drawing.canvas import (
+    needs_ink,
+    needs_outline,
+    outlined,
+)
 from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.request import TEMPLATES, card_from
 from cardbeat.typeset.faces.fonts import emoji_parts
@@ -47,6 +51,13 @@ def test_what_would_not_be_seen_is_inked_or_outlined(emoji, needs):
     assert needs_ink(drawn) == (needs == "ink")
     assert needs_outline(drawn, ON_DARK) == (needs == "outline on dark")
     assert needs_outline(drawn, ON_LIGHT) == (needs == "outline on light")
+
+
+def test_an_outline_is_as_wide_on_each_side():
+    picture = Image.new("RGBA", (20, 10), "black")
+    around, width = outlined(picture, 40)
+    assert around.size == (20 + 2 * width, 10 + 2 * width)
+    assert around.getbbox() == (0, 0, *around.size)
 
 
 @pytest.mark.parametrize("emoji", ["✔️", "➕", "™️", "🖤", "🎓"])

@@ -173,6 +173,18 @@ def test_one_long_word_is_as_wide_as_the_box():
             "/usr/local/share/applications in practice",
             ["/usr/local/share/applications", "in practice"],
         ),
+        (
+            "Self-hosting-without-regrets guide",
+            ["Self-hosting-without-regrets", "guide"],
+        ),
+        (
+            "The user-interface-components library",
+            ["The user-interface-", "components library"],
+        ),
+        (
+            "Object-oriented-programming-considered-harmful again",
+            ["Object-oriented-programming-", "considered-harmful again"],
+        ),
     ],
 )
 def test_lines_end_by_sense(text, lines):

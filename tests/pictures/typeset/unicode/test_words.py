@@ -32,6 +32,13 @@ def test_headlines_are_parted_into_words(text):
     assert parted(text.replace(" ", "")) == text.split()
 
 
+@pytest.mark.parametrize("joiner", ["\u200c", "\u200d"])
+def test_a_joiner_inside_a_word_changes_no_word(joiner):
+    text = "รัฐบาลประกาศ"
+    joined = parted(text[:3] + joiner + text[3:])
+    assert [part.replace(joiner, "") for part in joined] == parted(text)
+
+
 def test_no_word_begins_with_a_letter_that_ends_a_syllable():
     assert not has_words("a")
     assert all(
