@@ -134,7 +134,9 @@ class CardRoutes:
                 flight = self._begin(request, name, key)
         return Awaited(
             flight,
-            lambda card: asked_part(request, _response(cache, card)),
+            lambda _: asked_part(
+                request, _response(cache, flight.result())
+            ),
         )
 
     def _begin(

@@ -141,7 +141,7 @@ class Site:
         respond = (
             self.broken
             if request.query
-            else lambda body: Response(200, body)
+            else lambda _request: Response(200, future.result())
         )
         threading.Thread(
             target=future.set_result, args=(b"later",)
