@@ -52,12 +52,6 @@ _DUE = (
     " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL)"
     f" ORDER BY {_DUE_AT} LIMIT ?"
 )
-_NEXT_REMINDER = (
-    # Those that were due earlier too are skipped.
-    "UPDATE checks SET"
-    " remind_at = remind_at + ((? - remind_at) / repeat_seconds + 1) * repeat_seconds"
-)
-
 # Three numbers stand in the table `monitor` while clocks are being moved: by how many seconds, when
 # that was noticed, and the `seq` of the last check that is done.
 _CREDIT = (
@@ -279,8 +273,11 @@ class Sweep(BackgroundThread):
             now,
         )
         if len(marked) < len(due):
+            # Reminders that were due earlier too are skipped.
             rows = transaction.execute(
-                f"{_NEXT_REMINDER} WHERE {among} AND status = 'overdue' AND remind_at < ?"
+                "UPDATE checks SET remind_at = remind_at"
+                " + ((? - remind_at) / repeat_seconds + 1) * repeat_seconds"
+                f" WHERE {among} AND status = 'overdue' AND remind_at < ?"
                 f" RETURNING {COLUMNS}",
                 (now, *due, now),
             )

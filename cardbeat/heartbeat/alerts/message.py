@@ -117,7 +117,11 @@ def request_for(url: str, body: bytes) -> tuple[str, bytes]:
     if "topic" in found:
         url = urlsplit(url)._replace(path="/").geturl()
     words = _words(json.loads(body), receiver) | found
-    return url, _fill(to_json(receiver["body"]), words)
+    form = to_json(receiver["body"])
+    filled = re.sub(
+        r'"\{(\w+)\}"', lambda name: to_json(words[name[1]]), form
+    )
+    return url, filled.encode()
 
 
 def signed_headers(
@@ -229,14 +233,6 @@ def _receiver_at(place: str) -> tuple[dict[str, Any], dict[str, str]]:
         if match:
             return receiver, match.groupdict()
     return {}, {}
-
-
-def _fill(form: str, words: dict[str, Any]) -> bytes:
-    """A body with its words in place of `"{name}"`."""
-    filled = re.sub(
-        r'"\{(\w+)\}"', lambda found: to_json(words[found[1]]), form
-    )
-    return filled.encode()
 
 
 def _words(
