@@ -7,7 +7,13 @@ PostgreSQL's manual.
 import contextlib
 import re
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import lru_cache
 from math import inf
 from typing import Any, TypeVar
@@ -25,10 +31,6 @@ STATEMENT_SECONDS = 10.0
 """Longest statement. A server that is suspended keeps its connections open and does not answer."""
 COMMIT_SECONDS = 5.0
 """Longest wait for a COMMIT. A standby may delay it without limit; the caller needs an answer."""
-LOCK_SECONDS = 1
-"""Longest wait for a row that another session keeps locked. The other writes wait too."""
-IDLE_SECONDS = 10
-"""A process that is suspended in a transaction must not keep its locks for longer."""
 _DEFAULTS = {
     "application_name": "cardbeat",
     "client_encoding": "UTF8",
@@ -45,9 +47,9 @@ _SESSION = (
     " SET random_page_cost = 1; SET jit = off;"
 )
 _READER = (
-    # The server would keep a session that computes after its connection was closed.
-    f"SET statement_timeout = '{0.9 * STATEMENT_SECONDS:g}s';"
-    " SET default_transaction_read_only = on"
+    # Less than `STATEMENT_SECONDS`: the server would keep a session that computes after its
+    # connection was closed.
+    "SET statement_timeout = '9s'; SET default_transaction_read_only = on"
 )
 _BEGIN = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
@@ -55,13 +57,19 @@ _BEGIN = (
     " SET LOCAL statement_timeout = 0;"
     # A COMMIT that did not wait for the standby says so in a warning only.
     " SET LOCAL client_min_messages = warning;"
-    " SET LOCAL idle_in_transaction_session_timeout = '{idle}s';"
-    " SET LOCAL lock_timeout = '{lock}s';"
+    # A process that is suspended in a transaction must not keep its locks for longer.
+    " SET LOCAL idle_in_transaction_session_timeout = '10s';"
+    # Longest wait for a row that another session keeps locked. The other writes wait too.
+    " SET LOCAL lock_timeout = '1s';"
     # COMMIT returns when the transaction is on disk, also on a synchronous standby, even if the
     # role, the database or the server is set otherwise.
     " SELECT set_config('synchronous_commit', 'on', true)"
     " WHERE current_setting('synchronous_commit') <> 'remote_apply';"
     " SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8), pg_backend_pid()"
+)
+_NO_LIMITS = (
+    "SET LOCAL lock_timeout = 0;"
+    " SET LOCAL idle_in_transaction_session_timeout = 0"
 )
 _WORKS = (
     # A process of another server may have the same number, so others' are left out.
@@ -91,49 +99,46 @@ class Unreachable(psycopg.OperationalError):
 class Unconfirmed(psycopg.OperationalError):
     """COMMIT was sent, and it is unknown whether it was done."""
 
-    sqlstate = "40003"
-
 
 class NamedRow(tuple[Any, ...]):
-    """One row. Each set of columns has a subclass with their `names`."""
+    """One row, with the names of its columns."""
 
-    names: tuple[str, ...] = ()
+    names: list[str]
 
     def __getitem__(self, column: Any) -> Any:
         if isinstance(column, str):
             column = self.names.index(column)
         return tuple.__getitem__(self, column)
 
-    def keys(self) -> tuple[str, ...]:
+    def keys(self) -> list[str]:
         return self.names
 
 
-@lru_cache(maxsize=256)
-def _kind_of_row(*names: str) -> type[NamedRow]:
-    return type("Row", (NamedRow,), {"names": names})
+def _row_factory(
+    cursor: psycopg.Cursor[Any],
+) -> Callable[[Sequence[Any]], NamedRow]:
+    names = [column.name for column in cursor.description or ()]
 
+    def make(values: Sequence[Any]) -> NamedRow:
+        row = NamedRow(values)
+        row.names = names
+        return row
 
-def _row_factory(cursor: psycopg.Cursor[Any]) -> type[NamedRow]:
-    return _kind_of_row(
-        *[column.name for column in cursor.description or ()]
-    )
+    return make
 
 
 @lru_cache(maxsize=512)
 def in_its_own_sql(sql: str) -> tuple[str, list[str]]:
     """A statement with its values as `$1`, `$2` and so on, and the names of these; `?` has none.
 
-    Example: "a = :x AND b = :x" becomes "a = $1 AND b = $1" and ["x"]. The driver could do it too,
-    but takes milliseconds for hundreds of values.
+    Example: "a = :x AND b = :y" becomes "a = $1 AND b = $2" and ["x", "y"]. The driver could do it
+    too, but takes milliseconds for hundreds of values.
     """
     names: list[str] = []
 
     def put(found: re.Match[str]) -> str:
-        name = found[1] or ""
-        if not name or name not in names:
-            names.append(name)
-        number = len(names) - names[::-1].index(name)
-        return f"${number}"
+        names.append(found[1])
+        return f"${len(names)}"
 
     return _VALUE.sub(put, sql), names
 
@@ -168,15 +173,9 @@ class Connection(psycopg.Connection[NamedRow]):
         limited = _limited(gen, time.monotonic() + self.limit_seconds)
         return super().wait(limited, *args, **options)
 
-    def begin(
-        self,
-        lock_seconds: int = LOCK_SECONDS,
-        idle_seconds: int = IDLE_SECONDS,
-    ) -> float:
-        """Begin a transaction; returns the server's Unix time. 0 seconds are no limit."""
-        answers = self.execute(
-            _BEGIN.format(lock=lock_seconds, idle=idle_seconds)
-        )
+    def begin(self) -> float:
+        """Begin a transaction; returns the server's Unix time."""
+        answers = self.execute(_BEGIN)
         while answers.nextset():
             pass
         ((now, self.process),) = answers.fetchall()
@@ -212,14 +211,13 @@ class Connection(psycopg.Connection[NamedRow]):
 
     @contextlib.contextmanager
     def long_transaction(
-        self,
-        lock_seconds: int = 0,
-        commit_seconds: float = COMMIT_SECONDS,
+        self, commit_seconds: float = COMMIT_SECONDS
     ) -> Iterator[None]:
         """The block in one transaction, without the limits of serving. Undone if it raises."""
         self.limit_seconds = inf
-        self.begin(lock_seconds, 0)
+        self.begin()
         try:
+            self.execute(_NO_LIMITS)
             yield
         except BaseException:
             self.roll_back()

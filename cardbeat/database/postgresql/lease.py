@@ -25,7 +25,7 @@ RENEWAL_SECONDS = 0.2 * TERM_SECONDS
 _TAKE = """
     INSERT INTO leases (name, holder, until) VALUES ('monitor', :holder, :until)
     ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-    WHERE leases.holder = :holder OR leases.until < :now RETURNING holder
+    WHERE leases.holder = :holder OR leases.until < :now
 """
 _LOOK = "SELECT 1 FROM leases WHERE holder <> :holder AND until >= :now"
 _CONFIRM = "UPDATE leases SET until = until WHERE holder = ?"
@@ -58,7 +58,7 @@ class RowLease:
         with self._database.read() as connection:
             is_taken = connection.execute(_LOOK, values).fetchone()
         is_ours = not is_taken and self._database.write(
-            lambda it: it.execute(_TAKE, values).fetchone() is not None
+            lambda it: it.execute(_TAKE, values).rowcount == 1
         )
         if not is_ours and self._renewed_at != -inf:
             log.warning(

@@ -23,7 +23,6 @@ from cardbeat.errors import StartupError
 
 COMMIT_SECONDS = 600.0
 """Longest COMMIT of all rows. It waits for a synchronous standby to have them too."""
-LOCK_SECONDS = 5
 
 
 def restore(url: str, folder: Path, source: Path) -> dict[str, Any]:
@@ -50,9 +49,11 @@ def restore(url: str, folder: Path, source: Path) -> dict[str, Any]:
 
 def _bring_in(connection: Connection, rows: sqlite3.Connection) -> None:
     tables = ", ".join(TABLES)
-    with connection.long_transaction(LOCK_SECONDS, COMMIT_SECONDS):
+    with connection.long_transaction(COMMIT_SECONDS):
         # Nobody else writes until the end.
-        connection.execute(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
+        connection.execute(
+            f"SET LOCAL lock_timeout = '5s'; LOCK TABLE {tables} IN EXCLUSIVE MODE"
+        )
         if connection.execute("SELECT 1 FROM keys LIMIT 1").fetchone():
             raise StartupError(
                 "the database is not empty, so restore into another one"
@@ -80,7 +81,6 @@ def _copy_in(
         ):
             copied.write_row([without_nul(value) for value in row])
     if "seq" in columns:
-        number = (
-            f"setval(pg_get_serial_sequence('{table}', 'seq'), max(seq))"
+        connection.execute(
+            f"SELECT setval(pg_get_serial_sequence('{table}', 'seq'), max(seq)) FROM {table}"
         )
-        connection.execute(f"SELECT {number} FROM {table}")

@@ -25,8 +25,9 @@ def version(connection: Transaction) -> int:
     ).fetchone()
     if table is None:
         return 0
-    newest = "SELECT coalesce(max(version), 0) FROM cardbeat_schema"
-    (found,) = connection.execute(newest).fetchone()
+    (found,) = connection.execute(
+        "SELECT coalesce(max(version), 0) FROM cardbeat_schema"
+    ).fetchone()
     if found:
         require_known(found, "the database")
     return int(found)
@@ -50,18 +51,29 @@ def findings(connection: Transaction) -> Iterator[tuple[str, str]]:
         " CAST(extract(epoch FROM clock_timestamp()) AS float8)"
     ).fetchone()
     if fsync == "off":
-        found = "fsync is off, so a power cut can lose answered pings"
-        yield "problem", f"{found}; set fsync = on"
+        yield (
+            "problem",
+            "fsync is off, so a power cut can lose answered pings; set fsync = on",
+        )
     if not names:
-        found = "no commit waits for a standby, so a failover can lose answered pings"
-        yield "warning", f"{found}; name one in synchronous_standby_names"
+        yield (
+            "warning",
+            "no commit waits for a standby, so a failover can lose answered pings; name one in"
+            " synchronous_standby_names",
+        )
     elif not standbys:
-        found = "no standby of synchronous_standby_names is connected, so nothing can be written"
-        yield "problem", f"{found}; start one"
+        yield (
+            "problem",
+            "no standby of synchronous_standby_names is connected, so nothing can be written;"
+            " start one",
+        )
     latest = last_moment(connection) if schema else 0
     if now < latest - 60:
-        found = f"its clock says {utc_text(now)} UTC, which is before {utc_text(latest)}"
-        yield "problem", f"{found}; set it, and keep it by NTP"
+        yield (
+            "problem",
+            f"its clock says {utc_text(now)} UTC, which is before {utc_text(latest)}; set it, and"
+            " keep it by NTP",
+        )
 
 
 def bring_up_to_date(connection: Any) -> None:
@@ -85,8 +97,10 @@ def _run_scripts(connection: Any) -> None:
     found = version(connection)
     if 0 < found < VERSION:
         connection.execute("LOCK TABLE leases IN EXCLUSIVE MODE")
-        held = "SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())"
-        if connection.execute(held).fetchone():
+        held = connection.execute(
+            "SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())"
+        )
+        if held.fetchone():
             raise StartupError(
                 "a server of an older version uses the database; stop all its servers, and start"
                 " one with this version first"
