@@ -237,7 +237,7 @@ class Service:
             served = "cardbeat %s serves %s, its data is in %s%s"
             log.info(served, __version__, self.server.url, where, also)
             surroundings.tell_manager("READY=1")
-            self.database.call_soon = self.server.loop.call_next
+            self.database.call_next = self.server.loop.call_next
             self.server.serve_forever()
         finally:
             wake_on_signals(None)

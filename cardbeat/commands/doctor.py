@@ -20,7 +20,7 @@ from cardbeat.database.sqlite.file import (
     FILE_NAME,
     FILES,
     last_moment_stored,
-    looking,
+    served_version,
 )
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership, surroundings
@@ -98,8 +98,8 @@ def _database(config: Config) -> Iterator[Finding]:
             for level, sentence in schema.findings(connection):
                 yield level, "database", sentence
     elif os.path.lexists(path):
-        with looking(path):
-            require_sound(path)
+        served_version(path)
+        require_sound(path)
         size = path.stat().st_size / 1e6
         yield OK, "database", f"{path}, {size:.1f} MB, sound"
     else:

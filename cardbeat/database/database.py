@@ -23,7 +23,7 @@ from collections.abc import (
     Sequence,
 )
 from itertools import groupby
-from operator import attrgetter
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from cardbeat.errors import MaybeDone, Unavailable
@@ -85,11 +85,10 @@ T = TypeVar("T")
 class Write(Future[T]):
     """One write, settled by the writer's thread when it is on disk or has failed.
 
-    `work` gets the items of several writes and returns a result for each. `value` and `error` may
-    change until it is settled: a transaction may be made again.
+    `work` gets the items of several writes and returns a result for each.
     """
 
-    __slots__ = ("error", "is_ping", "item", "value", "work")
+    __slots__ = ("is_ping", "item", "work")
 
     def __init__(
         self,
@@ -102,17 +101,16 @@ class Write(Future[T]):
         self.work = work
         self.item = item
         self.is_ping = is_ping
-        self.value: T
-        self.error: BaseException | None = None
 
-    def tell(self) -> None:
-        if self.error is None:
-            self.set_result(self.value)
-        elif self.is_ping and isinstance(self.error, MaybeDone):
+    def refuse(self, error: BaseException) -> None:
+        if self.is_ping and isinstance(error, MaybeDone):
             # A ping may be sent again, whether the first one was stored or not.
-            self.set_error(Unavailable("database_unavailable"))
-        else:
-            self.set_error(self.error)
+            error = Unavailable("database_unavailable")
+        self.set_error(error)
+
+
+Made = list[tuple[Write[Any], Any]]
+"""Writes, each with its result."""
 
 
 class Database(ABC):
@@ -121,21 +119,22 @@ class Database(ABC):
     An engine calls the constructor last: it starts the writer's thread.
     """
 
-    call_by_call = False
-    """Whether each call of a group is a transaction of its own."""
     errors_of_one: tuple[type[Exception], ...] = ()
     """Trouble with the database that concerns one write only."""
     fence: Lease | None = None
     """The lease, where several machines share the database. None for a file."""
     row_lock = ""
-    """The end of a SELECT that locks rows. A file has one writer, which locks all of it."""
+    """The end of a SELECT that locks rows. A file has one writer, which locks all of it.
 
-    def __init__(self, folder_reserve: Reserve) -> None:
-        self.reserve = folder_reserve
+    With it each call of a group is a transaction of its own: two calls in one could lock rows in
+    the opposite order to another server's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reserve = Reserve(folder)
         """Whether the disk of the data folder has room for anything new."""
         self.ping_listeners: list[Callable[[list[Any]], None]] = []
         """Called in the writer's thread with the results of pings after their commit."""
-        self.call_soon: Callable[[Callable[[], None]], object] = _call
+        self.call_next: Callable[[Callable[[], None]], object] = _call
         """Wakes the writer for pings. A server does so when it has read all that have come: else
         the first of them has a commit of its own."""
         self.pings_refused = False
@@ -149,7 +148,6 @@ class Database(ABC):
         self._pings = FairQueue[Write[Any]]()
         self._others = deque[Write[Any]]()
         self._is_closing = False
-        self._is_closed = False
         self._thread = threading.Thread(
             target=self._run, name="database-writer", daemon=True
         )
@@ -173,8 +171,6 @@ class Database(ABC):
             raise refusal from error
         finally:
             self._idle.put(connection)
-            if self._is_closed:
-                self._close_readers()
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction and return its result once that is on disk.
@@ -193,7 +189,9 @@ class Database(ABC):
 
     def create(self, work: Callable[[Transaction], T]) -> T:
         """As `write`, for what is new or longer. `Unavailable` also while the disk is low."""
-        self.reserve.require()
+        if self.fence is None:
+            # It is stored on the disk of the data folder.
+            self.reserve.require()
         return self.write(work)
 
     def write_ping(
@@ -213,7 +211,7 @@ class Database(ABC):
             is_first = not self._pings.count
             self._pings.put(client, write)
         if is_first:
-            self.call_soon(self._wake_writer)
+            self.call_next(self._wake_writer)
         return write
 
     @abstractmethod
@@ -253,20 +251,13 @@ class Database(ABC):
             self._changed.notify()
         if not has_ended(self._thread, seconds):
             return False
-        if self._is_closed:
-            return True
-        self._is_closed = True
-        self._close_readers()
+        # One that is in use is closed when it is dropped.
+        while not self._idle.empty():
+            connection = self._idle.get()
+            if connection is not None:
+                connection.close()
         self._close_writer()
         return True
-
-    def _close_readers(self) -> None:
-        """Close those that are not in use; `read` does it for one that is."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                connection = self._idle.get_nowait()
-                if connection is not None:
-                    connection.close()
 
     @abstractmethod
     def _reader(self, connection: Any) -> Any:
@@ -282,7 +273,7 @@ class Database(ABC):
         """A refusal for trouble with the database; any other error unchanged."""
 
     @abstractmethod
-    def _commit(self, group: list[Write[Any]]) -> None:
+    def _commit(self, group: list[Write[Any]]) -> Made:
         """Make the writes of a group in one transaction, or raise an error and make none."""
 
     @abstractmethod
@@ -298,51 +289,57 @@ class Database(ABC):
 
     def _run(self) -> None:
         while group := self._next_group():
-            for part in by_work(group) if self.call_by_call else [group]:
+            for part in by_work(group) if self.row_lock else [group]:
                 self._make(part)
 
     def _make(self, group: list[Write[Any]]) -> None:
-        """Make the writes of a group, and settle each.
+        """Make the writes of a group, and settle each."""
+        try:
+            made = self._commit(group)
+        except BaseException as error:
+            self._fail(group, error)
+            return
+        for write, result in made:
+            _call(write.set_result, result)
+        stored = [result for write, result in made if write.is_ping]
+        if stored:
+            for listener in self.ping_listeners:
+                _call(listener, stored)
+
+    def _fail(
+        self, group: list[Write[Any]], error: BaseException
+    ) -> None:
+        """Settle the writes of a group that could not be made.
 
         Trouble with the database fails all. Any other error fails one write, so the group is made
         again in smaller ones. Example: with pings p1, p2 and updates a, b, of which b fails, the
         next are (p1, p2), (a) and (b).
         """
-        try:
-            self._commit(group)
-        except BaseException as error:
-            refusal = self._translated(error)
-            is_of_all = refusal is not error and not isinstance(
-                error, self.errors_of_one
-            )
-            if is_of_all:
-                self._log_trouble("write", error)
-                self.pings_refused |= any(
-                    write.is_ping for write in group
-                )
-            elif len(group) > 1:
-                parts = by_work(group)
-                if len(parts) == 1:
-                    parts = [[write] for write in group]
-                for part in parts:
-                    self._make(part)
-                return
-            for write in group:
-                write.error = refusal
+        refusal = self._translated(error)
+        if refusal is not error and not isinstance(
+            error, self.errors_of_one
+        ):
+            self._log_trouble("write", error)
+            self.pings_refused |= any(write.is_ping for write in group)
+        elif len(group) > 1:
+            parts = by_work(group)
+            if len(parts) == 1:
+                parts = [[write] for write in group]
+            for part in parts:
+                self._make(part)
+            return
         for write in group:
-            _call(write.tell)
-        _call(self._tell_listeners, group)
+            _call(write.refuse, refusal)
 
     def _next_group(self) -> list[Write[Any]]:
         """Wait for writes, and return those of the next group; none at the end."""
         group: list[Write[Any]] = []
         with self._changed:
-            while (
-                not self._pings.count
-                and not self._others
-                and not self._is_closing
-            ):
-                self._changed.wait()
+            self._changed.wait_for(
+                lambda: (
+                    self._pings.count or self._others or self._is_closing
+                )
+            )
             while len(group) < MOST_PINGS and (
                 taken := self._pings.take()
             ):
@@ -350,16 +347,6 @@ class Database(ABC):
             most = min(MOST_OTHERS, len(self._others))
             group.extend(self._others.popleft() for _ in range(most))
         return group
-
-    def _tell_listeners(self, group: list[Write[Any]]) -> None:
-        stored = [
-            write.value
-            for write in group
-            if write.is_ping and write.error is None
-        ]
-        if stored:
-            for listener in self.ping_listeners:
-                listener(stored)
 
 
 def marks(values: Collection[object]) -> str:
@@ -396,15 +383,15 @@ def by_work(group: list[Write[Any]]) -> list[list[Write[Any]]]:
     """The writes of a group that one call can make: neighbours with the same work."""
     return [
         list(neighbours)
-        for _, neighbours in groupby(group, attrgetter("work"))
+        for _, neighbours in groupby(group, lambda write: write.work)
     ]
 
 
-def make_together(
-    connection: Transaction, writes: list[Write[Any]]
-) -> None:
-    """Make writes with the same work by one call, and set their values."""
-    values = writes[0].work(connection, [write.item for write in writes])
-    for write, value in zip(writes, values, strict=True):
-        write.value = value
-        write.error = None
+def make_all(connection: Transaction, group: list[Write[Any]]) -> Made:
+    """Make the writes of a group, those with the same work by one call."""
+    made: Made = []
+    for writes in by_work(group):
+        items = [write.item for write in writes]
+        results = writes[0].work(connection, items)
+        made += zip(writes, results, strict=True)
+    return made

@@ -29,10 +29,9 @@ def script(engine: str, version: int) -> str:
 def require_known(found: int, place: str) -> None:
     """Raise `StartupError` for a version that can't be used. `place` names the database in it."""
     if found > VERSION:
-        newer = (
-            f"{place} was written by a newer cardbeat (schema {found})"
+        raise StartupError(
+            f"{place} was written by a newer cardbeat (schema {found}); run that version"
         )
-        raise StartupError(f"{newer}; run that version")
     if found < OLDEST:
         raise StartupError(
             f"{place} was written by an older cardbeat (schema {found}), and 1.0.0 is the last"
@@ -42,5 +41,7 @@ def require_known(found: int, place: str) -> None:
 
 def last_moment(connection: Transaction) -> int:
     """The latest Unix time that serving has noted in a database, 0 without any."""
-    latest = "SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'"
-    return int(connection.execute(latest).fetchone()[0] or 0)
+    (latest,) = connection.execute(
+        "SELECT coalesce(max(value), 0) FROM monitor WHERE name LIKE 'last_%_at'"
+    ).fetchone()
+    return int(latest)

@@ -3,8 +3,7 @@
 A write succeeds only if the server has confirmed its COMMIT. Without an answer in time its caller
 gets `MaybeDone`, and the connection is left waiting: to cut it would keep what no standby has.
 
-Servers lock rows of `checks` in the same order. Two writes in one transaction could lock them in
-the opposite order to another server's, so each transaction is one call.
+All servers lock rows of `checks` in the same order, and each transaction is one call.
 """
 
 import time
@@ -13,9 +12,8 @@ from typing import Any
 
 import psycopg
 
-from cardbeat.database.database import Database, Write, make_together
+from cardbeat.database.database import Database, Made, Write, make_all
 from cardbeat.database.postgresql.connection import (
-    COMMIT_SECONDS,
     Connection,
     Unconfirmed,
     Unreachable,
@@ -27,7 +25,6 @@ from cardbeat.database.postgresql.connection import (
 from cardbeat.database.postgresql.lease import RowLease
 from cardbeat.database.postgresql.schema import bring_up_to_date
 from cardbeat.errors import MaybeDone, Unavailable
-from cardbeat.host.disk import Reserve
 
 PAUSES_SECONDS = (0.005, 0.02, 0.1, None)
 """Pauses before repeating a transaction that the server undid because of others."""
@@ -42,23 +39,15 @@ SLOW_SECONDS = 1.0
 class PostgresqlDatabase(Database):
     """The database that a URL names, as `open_database` has it. `folder` is that of the cards."""
 
-    call_by_call = True
     errors_of_one = (psycopg.errors.LockNotAvailable,)
     row_lock = "FOR NO KEY UPDATE"
 
-    def __init__(
-        self,
-        folder: Path,
-        url: str,
-        *,
-        commit_seconds: float = COMMIT_SECONDS,
-    ) -> None:
+    def __init__(self, folder: Path, url: str) -> None:
         self._url = url
-        self._commit_seconds = commit_seconds
         # Read and written by any thread; each value is replaced as a whole.
         self._away_until = 0.0
         self._ahead = 0.0
-        self.fence: RowLease = RowLease(self)
+        self.fence = RowLease(self)
         with start_up_errors():
             self._writer = connect(url)
             try:
@@ -68,14 +57,10 @@ class PostgresqlDatabase(Database):
                 self._writer.close()
                 raise
             self._writer.roll_back()
-        super().__init__(Reserve(folder))
+        super().__init__(folder)
 
     def clock(self) -> float:
         return time.monotonic() + self._ahead
-
-    def create(self, work: Any) -> Any:
-        # It takes no room on the disk of the data folder.
-        return self.write(work)
 
     def claim(self) -> None:
         """Do nothing: any number of servers share the database."""
@@ -88,26 +73,24 @@ class PostgresqlDatabase(Database):
         if not self._ahead or answered_at - asked_at < SLOW_SECONDS:
             self._ahead = now - (asked_at + answered_at) / 2
 
-    def _commit(self, group: list[Write[Any]]) -> None:
+    def _commit(self, group: list[Write[Any]]) -> Made:
         # The server may undo it because of others.
         for pause_seconds in PAUSES_SECONDS:
             self._use_writer()
             try:
                 self._set_clock()
-                make_together(self._writer, group)
-                return self._writer.commit(self._commit_seconds)
-            except Unconfirmed:
-                raise
+                made = make_all(self._writer, group)
             except BaseException as error:
                 self._writer.roll_back()
-                if not may_be_repeated(error):
+                if pause_seconds is None or not may_be_repeated(error):
                     raise
                 # It may be a server that was the primary a moment ago.
                 self._writer.close()
-                if pause_seconds is None:
-                    raise
-            time.sleep(pause_seconds)
-        return None
+                time.sleep(pause_seconds)
+            else:
+                break
+        self._writer.commit()
+        return made
 
     def _use_writer(self) -> None:
         """Have a connection that is ready for a transaction. Raises `Unreachable`.

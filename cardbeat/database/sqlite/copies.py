@@ -39,7 +39,8 @@ from cardbeat.host.ownership import create_private, prepare_folder
 from cardbeat.host.staging import staging_folder
 from cardbeat.host.system import replace, sync
 
-SECONDS, BYTES_A_SECOND = 300, 500_000
+SECONDS = 300
+BYTES_A_SECOND = 500_000
 """A copy may take these seconds, and one more for each so many bytes: 20 times the usual time."""
 STEPS_BETWEEN_LOOKS = 100_000
 """Steps of SQLite's virtual machine, about 1 ms, between two looks at the clock."""
@@ -84,7 +85,6 @@ def back_up(folder: Path, target: Path) -> None:
                 opened(source, "rw") as connection,
                 limited(connection, source),
             ):
-                require_ours(connection, source)
                 connection.execute("VACUUM INTO ?", (str(copy),))
             sync(copy)
             require_sound(copy, mode="rw", name=source)
@@ -113,21 +113,23 @@ def restore(folder: Path, source: Path, now: float) -> dict[str, Any]:
             if os.path.lexists(place):
                 make_one_file(place)
         kept = _keep(place, now)
+        if kept is not None:
+            restored["kept"] = str(kept)
         replace(copy, place)
         sync(folder)
-    return {**restored, "kept": kept and str(kept)}
+    return restored
 
 
 def described(database: str, connection: Transaction) -> dict[str, Any]:
     """What the command `restore` tells of a database, by its path or URL and a connection to it."""
-    counts = "(SELECT count(*) FROM keys) AS keys, (SELECT count(*) FROM checks) AS checks"
-    found = dict(connection.execute(f"SELECT {counts}").fetchone())
-    served_at = time_or_none(last_moment(connection) or None)
+    counts = connection.execute(
+        "SELECT (SELECT count(*) FROM keys) AS keys, (SELECT count(*) FROM checks) AS checks"
+    )
     return {
         "database": database,
         "kept": None,
-        **found,
-        "last_served_at": served_at,
+        **counts.fetchone(),
+        "last_served_at": time_or_none(last_moment(connection) or None),
     }
 
 
@@ -250,7 +252,10 @@ def copy_rows(source: Path | None, target: Path) -> None:
         start_up_errors(source or target),
         contextlib.closing(connect(target)) as copy,
     ):
-        _be_quick(copy)
+        # The file is thrown away if anything fails, and synced at the end.
+        copy.executescript(
+            "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF"
+        )
         make_tables(copy)
         if source is not None:
             with limited(copy, source):
@@ -265,31 +270,27 @@ def _fill(copy: sqlite3.Connection, source: Path, old: Path) -> None:
             # A copy of it is brought to the last version before.
             with contextlib.closing(connect(old, "rwc")) as changed:
                 connection.backup(changed)
-                _be_quick(changed)
                 for number in range(version + 1, WHOLE):
                     changed.executescript(script("sqlite", number))
             source = old
     copy.create_function("host_of", 1, _host_of, deterministic=True)
     copy.execute("ATTACH ? AS old", (address_of(source, "ro"),))
+    filling = read_text("database/sqlite/from_9.sql")
+    if version >= WHOLE:
+        filling = _filling(copy)
     # From the first read on, the transaction sees the file as of one moment.
-    copy.execute("BEGIN")
-    if version < WHOLE:
-        for statement in read_text("database/sqlite/from_9.sql").split(
-            ";"
-        ):
-            copy.execute(statement)
-    else:
-        for table in TABLES:
-            kept = columns_of(copy, table, "old")
-            both = [
-                name for name in columns_of(copy, table) if name in kept
-            ]
-            names = ", ".join(both)
-            copy.execute(
-                f"INSERT INTO {table} ({names}) SELECT {names} FROM old.{table}"
-            )
-    copy.execute("COMMIT")
-    copy.execute("DETACH old")
+    copy.executescript(f"BEGIN; {filling}; COMMIT; DETACH old")
+
+
+def _filling(copy: sqlite3.Connection) -> str:
+    """Statements that copy the columns that both files have."""
+    filling = ""
+    for table in TABLES:
+        kept = columns_of(copy, table, "old")
+        both = [name for name in columns_of(copy, table) if name in kept]
+        names = ", ".join(both)
+        filling += f"INSERT INTO {table} ({names}) SELECT {names} FROM old.{table};"
+    return filling
 
 
 def columns_of(
@@ -298,12 +299,6 @@ def columns_of(
     """The names of a table's columns, without those that are computed from others."""
     info = connection.execute(f"PRAGMA {file}.table_info({table})")
     return [row["name"] for row in info]
-
-
-def _be_quick(connection: sqlite3.Connection) -> None:
-    """The file is thrown away if anything fails, and synced at the end."""
-    connection.execute("PRAGMA journal_mode = MEMORY")
-    connection.execute("PRAGMA synchronous = OFF")
 
 
 def _host_of(url: str | None) -> str | None:
@@ -323,20 +318,19 @@ def limited(
     seconds += source.stat().st_size / BYTES_A_SECOND
     end = time.monotonic() + seconds
 
-    def look() -> None:
-        if time.monotonic() >= end:
-            raise StartupError(
-                f"{source} could not be read within {seconds:.0f} s"
-            )
-
-    # If the handler raises, or that of a signal in it, the statement ends with SQLite's own error.
-    connection.set_progress_handler(look, STEPS_BETWEEN_LOOKS)
+    # Also if the handler of a signal raises in it, the statement ends with SQLite's own error.
+    connection.set_progress_handler(
+        lambda: time.monotonic() >= end, STEPS_BETWEEN_LOOKS
+    )
     try:
         yield
     except sqlite3.OperationalError as error:
-        look()
-        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        if time.monotonic() < end:
             raise KeyboardInterrupt from None
-        raise
+        raise StartupError(
+            f"{source} could not be read within {seconds:.0f} s"
+        ) from None
     finally:
         connection.set_progress_handler(None, 0)

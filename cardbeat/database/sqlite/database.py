@@ -15,9 +15,9 @@ from typing import Any
 from cardbeat.clock import wall_clock
 from cardbeat.database.database import (
     Database,
+    Made,
     Write,
-    by_work,
-    make_together,
+    make_all,
 )
 from cardbeat.database.schema import TABLES, VERSION
 from cardbeat.database.sqlite.copies import make_database
@@ -29,15 +29,13 @@ from cardbeat.database.sqlite.file import (
     WRITER_LOCK,
     connect,
     lock_server,
-    looking,
     make_one_file,
     open_lock_file,
+    served_version,
     server_locked,
     start_up_errors,
-    version_of,
 )
 from cardbeat.errors import StartupError, Unavailable
-from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import prepare_folder
 from cardbeat.host.staging import remove_left_behind
 from cardbeat.host.system import try_lock, unlock
@@ -55,41 +53,40 @@ class SqliteDatabase(Database):
         prepare_folder(folder, FILES)
         remove_left_behind(folder)
         self._folder = folder
-        self._server_lock: int | None = None
         self._wal_bytes = wal_bytes
         self._empty_wal_at = wal_bytes
         self.path = folder / FILE_NAME
+        self._wal = f"{self.path}-wal"
         self._lock_file = open_lock_file(folder / WRITER_LOCK)
+        self._locks = contextlib.ExitStack()
+        self._locks.callback(os.close, self._lock_file)
         with start_up_errors(self.path):
             self._writer = self._open()
-            self._wal = f"{self.path}-wal"
             self._opened = {str(self.path): os.stat(self.path)}
             """The files that are in use, as they were when they were opened."""
             # A file system without shared memory has no -wal.
             with contextlib.suppress(FileNotFoundError):
                 self._opened[self._wal] = os.stat(self._wal)
-        super().__init__(Reserve(folder))
+        super().__init__(folder)
 
     def clock(self) -> float:
         return wall_clock()
 
     def claim(self) -> None:
-        self._server_lock = lock_server(self._folder)
+        self._locks.callback(os.close, lock_server(self._folder))
 
     def _open(self) -> sqlite3.Connection:
         """The connection that writes, to a database that was checked and is up to date."""
         with self._only_writer():
             if not os.path.lexists(self.path):
                 # An empty file would mean damage.
-                if os.path.exists(f"{self.path}-wal"):
+                if os.path.exists(self._wal):
                     raise StartupError(
                         f"{self.path} is missing though its -wal file is there; restore both, or"
                         " move the -wal away"
                     )
                 make_database(self.path)
-            with looking(self.path) as connection:
-                is_old = version_of(connection) < VERSION
-            if is_old:
+            if served_version(self.path) < VERSION:
                 # No server of an older version may use the tables.
                 with server_locked(self._folder):
                     make_one_file(self.path)
@@ -110,17 +107,17 @@ class SqliteDatabase(Database):
     ) -> sqlite3.Connection:
         return connection or connect(self.path, "ro")
 
-    def _commit(self, group: list[Write[Any]]) -> None:
+    def _commit(self, group: list[Write[Any]]) -> Made:
         with self._only_writer():
             self._look_at_files()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
-                for writes in by_work(group):
-                    make_together(self._writer, writes)
+                made = make_all(self._writer, group)
                 self._writer.execute("COMMIT")
             finally:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
+        return made
 
     def _look_at_files(self) -> None:
         """Keep the -wal small. Raise an error if a file was removed or replaced while in use.
@@ -128,7 +125,9 @@ class SqliteDatabase(Database):
         No later process would find what is written to such a file.
         """
         for path, opened in self._opened.items():
-            found = _status_of(path)
+            found = None
+            with contextlib.suppress(OSError):
+                found = os.stat(path)
             if found is None or not os.path.samestat(found, opened):
                 raise sqlite3.OperationalError(
                     f"{path} was removed or replaced while in use; stop the server, put it back"
@@ -144,8 +143,9 @@ class SqliteDatabase(Database):
         """
         self._empty_wal_at = self._wal_bytes
         self._writer.execute(f"PRAGMA busy_timeout = {READERS_LEAVE_MS}")
-        emptied = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        (is_read, *_) = emptied.fetchone()
+        (is_read, *_) = self._writer.execute(
+            "PRAGMA wal_checkpoint(TRUNCATE)"
+        ).fetchone()
         self._writer.execute(
             f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}"
         )
@@ -159,9 +159,7 @@ class SqliteDatabase(Database):
 
     def _close_writer(self) -> None:
         self._writer.close()
-        os.close(self._lock_file)
-        if self._server_lock is not None:
-            os.close(self._server_lock)
+        self._locks.close()
 
     @contextlib.contextmanager
     def _only_writer(self) -> Iterator[None]:
@@ -183,10 +181,3 @@ class SqliteDatabase(Database):
         if is_trouble or type(error) is sqlite3.DatabaseError:
             return Unavailable("database_unavailable")
         return error
-
-
-def _status_of(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except OSError:
-        return None

@@ -107,9 +107,8 @@ def opened(path: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
             yield connection
 
 
-@contextlib.contextmanager
-def looking(path: Path) -> Iterator[sqlite3.Connection]:
-    """A read-only connection to a database that can be served. `StartupError` for any other."""
+def served_version(path: Path) -> int:
+    """The version of a database that can be served. Raises `StartupError` for any other."""
     require_no_link(path)
     with opened(path) as connection:
         require_version(connection, path)
@@ -119,7 +118,7 @@ def looking(path: Path) -> Iterator[sqlite3.Connection]:
             ).fetchone()
             if found != "ok":
                 raise Damaged(path)
-        yield connection
+        return version_of(connection)
 
 
 def last_moment_stored(folder: Path) -> int:
@@ -220,7 +219,7 @@ def open_lock_file(path: Path) -> int:
 
 
 def lock_server(folder: Path) -> int:
-    """The lock file of the only server of a folder, held until it is closed or the process ends.
+    """Take the lock of the only server of a folder, until this descriptor is closed.
 
     Raises `StartupError` if another server holds it.
     """

@@ -16,7 +16,6 @@ from cardbeat.config import Config
 from cardbeat.database import numbers, open_database, set_numbers
 from cardbeat.database.postgresql import schema
 from cardbeat.database.postgresql.connection import Unreachable, connect
-from cardbeat.database.postgresql.database import PostgresqlDatabase
 from cardbeat.database.postgresql.lease import (
     HELD_SECONDS,
     RENEWAL_SECONDS,
@@ -186,9 +185,7 @@ def database(postgresql, tmp_path):
     url = postgresql.emptied(tmp_path).replace(
         "cardbeat@", f"cardbeat:{PASSWORD}@"
     )
-    with contextlib.closing(
-        PostgresqlDatabase(tmp_path, url, commit_seconds=0.5)
-    ) as database:
+    with contextlib.closing(open_database(tmp_path, url)) as database:
         yield database
 
 
@@ -254,9 +251,7 @@ def test_a_commit_that_a_proxy_has_lost_is_not_waited_for_once_the_server_is_don
 ):
     with Proxy(postgresql.port) as proxy:
         url = postgresql.behind(proxy, postgresql.emptied(tmp_path))
-        with contextlib.closing(
-            PostgresqlDatabase(tmp_path, url, commit_seconds=0.2)
-        ) as database:
+        with contextlib.closing(open_database(tmp_path, url)) as database:
             # The server ends the session of a host that is silent for 14 s.
             idle = "SELECT current_setting('tcp_keepalives_idle')"
             assert read_one(database, idle) == "5"

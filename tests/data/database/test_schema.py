@@ -1,7 +1,6 @@
 """The schema: a database of 1.0.0 or later is brought up to date, another one is refused as it is."""
 
 import contextlib
-import os
 import sqlite3
 import time
 from pathlib import Path
@@ -17,8 +16,8 @@ from cardbeat.database.schema import OLDEST, VERSION, WHOLE, script
 from cardbeat.database.sqlite.copies import copy_rows
 from cardbeat.database.sqlite.file import (
     FILE_NAME,
-    lock_server,
     make_tables,
+    server_locked,
 )
 from cardbeat.errors import StartupError
 from cardbeat.files import read_text
@@ -327,22 +326,20 @@ def test_the_tables_under_a_running_server_of_an_older_version_stay(
 ):
     """It would go on with the statements of its own version."""
     place = store(tmp_path / "stored", new_url, 9)
+    held = contextlib.nullcontext()
     if new_url is None:
-        lock = lock_server(place[0])
+        held = server_locked(place[0])
     else:
         with connect(*place) as connection:
             columns = "INSERT INTO leases (name, holder, epoch, until)"
             connection.execute(
                 f"{columns} VALUES ('monitor', 'a', 1, extract(epoch FROM clock_timestamp()) + 600)"
             )
-    with pytest.raises(
-        StartupError,
-        match=r"another server uses|a server of an older version uses",
-    ):
+    refusal = r"another server uses|a server of an older version uses"
+    with held, pytest.raises(StartupError, match=refusal):
         open_database(*place)
     if new_url is None:
         assert rows_of(place, "pragma_user_version") == [(9,)]
-        os.close(lock)
     else:
         assert rows_of(place, "cardbeat_schema", "max(version)") == [(9,)]
         with connect(*place) as connection:

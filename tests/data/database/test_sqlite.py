@@ -15,7 +15,7 @@ from cardbeat.database.sqlite.database import SqliteDatabase
 from cardbeat.database.sqlite.file import (
     FILE_NAME,
     last_moment_stored,
-    looking,
+    served_version,
 )
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host import system
@@ -59,7 +59,7 @@ def test_a_damaged_file_keeps_the_wal_that_a_crash_left(tmp_path):
     before = [*map(Path.read_bytes, files)]
     for use in (
         open_database,
-        lambda folder: looking(folder / FILE_NAME).__enter__(),
+        lambda folder: served_version(folder / FILE_NAME),
     ):
         with pytest.raises(StartupError, match="damaged"):
             use(tmp_path / "crashed")
