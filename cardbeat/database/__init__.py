@@ -15,13 +15,13 @@ from pathlib import Path
 
 from cardbeat.database.database import (
     Database,
-    Lease,
     Row,
     Transaction,
     marks,
     numbers,
     set_numbers,
 )
+from cardbeat.database.postgresql.lease import Lease
 from cardbeat.database.sqlite.database import SqliteDatabase
 from cardbeat.errors import StartupError
 

@@ -56,28 +56,6 @@ class Transaction(Protocol):
         """
 
 
-class Lease(Protocol):
-    """Held by one process at a time, of all that have the database open: it sweeps and sends."""
-
-    def take(self) -> bool:
-        """Take the lease if it is free, renew it if this process holds it; whether it does now.
-
-        Call it once a second. Raises `Unavailable` if the database does not tell.
-        """
-
-    def held(self) -> bool:
-        """Whether this process holds the lease, without asking the database."""
-
-    def release(self) -> None:
-        """Free the lease for other processes. This one can't take it again."""
-
-    def confirm(self, transaction: Transaction) -> None:
-        """Keep others from taking the lease until the transaction ends.
-
-        Raises `LeaseLost` if another process has it.
-        """
-
-
 Item = TypeVar("Item")
 T = TypeVar("T")
 
@@ -121,8 +99,8 @@ class Database(ABC):
 
     errors_of_one: tuple[type[Exception], ...] = ()
     """Trouble with the database that concerns one write only."""
-    fence: Lease | None = None
-    """The lease, where several machines share the database. None for a file."""
+    fence: Any = None
+    """The `Lease`, where several machines share the database. None for a file."""
     row_lock = ""
     """The end of a SELECT that locks rows. A file has one writer, which locks all of it.
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from cardbeat.database.postgresql.lease import RowLease
+from cardbeat.database.postgresql.lease import Lease
 from tests.kit.heart import Heart
 from tests.kit.support import FakeClock, begun
 
@@ -34,7 +34,7 @@ class Nodes:
         database.clock = self.clock
         database.write(lambda it: it.execute(LEASES).rowcount)
         monotonic = FakeClock(booted_seconds)
-        lease = RowLease(database, monotonic)
+        lease = Lease(database, monotonic)
         return Heart(
             database, self.clock, monotonic=monotonic, fence=lease
         )

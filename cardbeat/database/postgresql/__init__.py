@@ -1,4 +1,4 @@
-"""PostgreSQL, for several nodes: imported only if an operator gives a URL, since it needs psycopg.
+"""PostgreSQL, for several nodes: psycopg is imported only if an operator gives a URL.
 
 Begin with `database`, which commits and connects again. `connection` is psycopg's, for our SQL.
 `lease` chooses the node that sweeps and sends alerts. `schema` runs the scripts, and finds weak

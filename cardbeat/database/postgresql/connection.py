@@ -67,15 +67,12 @@ _BEGIN = (
     " WHERE current_setting('synchronous_commit') <> 'remote_apply';"
     " SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8), pg_backend_pid()"
 )
-_NO_LIMITS = (
-    "SET LOCAL lock_timeout = 0;"
-    " SET LOCAL idle_in_transaction_session_timeout = 0"
-)
-_WORKS = (
+WORKS = (
     # A process of another server may have the same number, so others' are left out.
     "SELECT 1 FROM pg_stat_activity WHERE pid = ? AND state = 'active'"
     " AND usename = current_user AND backend_type = 'client backend'"
 )
+"""Has a row if a process of this server, which has had a transaction, runs a statement."""
 _VALUE = re.compile(r"\?|(?<!:):([a-z_]+)")
 """The place of a value."""
 
@@ -184,7 +181,7 @@ class Connection(psycopg.Connection[NamedRow]):
     def commit(self, seconds: float = COMMIT_SECONDS) -> None:
         """Commit the transaction. Raises `Unconfirmed` unless the server confirms it in time.
 
-        Without an answer do not close the connection while its process `works`: without its client,
+        Without an answer do not close the connection while its process works: without its client,
         or if the COMMIT is cancelled, the server keeps what no standby has.
         """
         self._is_warned = False
@@ -217,7 +214,9 @@ class Connection(psycopg.Connection[NamedRow]):
         self.limit_seconds = inf
         self.begin()
         try:
-            self.execute(_NO_LIMITS)
+            self.execute(
+                "SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
+            )
             yield
         except BaseException:
             self.roll_back()
@@ -244,10 +243,6 @@ class Connection(psycopg.Connection[NamedRow]):
             self.pgconn.transaction_status == TransactionStatus.IDLE
             and not self._is_warned
         )
-
-    def works(self, process: int) -> bool:
-        """Whether a process of this server, which has had a transaction, runs a statement."""
-        return self.execute(_WORKS, (process,)).fetchone() is not None
 
 
 def is_trouble(error: BaseException) -> bool:

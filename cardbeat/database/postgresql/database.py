@@ -14,6 +14,7 @@ import psycopg
 
 from cardbeat.database.database import Database, Made, Write, make_all
 from cardbeat.database.postgresql.connection import (
+    WORKS,
     Connection,
     Unconfirmed,
     Unreachable,
@@ -22,7 +23,7 @@ from cardbeat.database.postgresql.connection import (
     may_be_repeated,
     start_up_errors,
 )
-from cardbeat.database.postgresql.lease import RowLease
+from cardbeat.database.postgresql.lease import Lease
 from cardbeat.database.postgresql.schema import bring_up_to_date
 from cardbeat.errors import MaybeDone, Unavailable
 
@@ -47,7 +48,7 @@ class PostgresqlDatabase(Database):
         # Read and written by any thread; each value is replaced as a whole.
         self._away_until = 0.0
         self._ahead = 0.0
-        self.fence = RowLease(self)
+        self.fence = Lease(self)
         with start_up_errors():
             self._writer = connect(url)
             try:
@@ -101,7 +102,8 @@ class PostgresqlDatabase(Database):
         if self._writer.is_idle():
             return
         connection = self._connect()
-        if connection.works(self._writer.process):
+        process = (self._writer.process,)
+        if connection.execute(WORKS, process).fetchone():
             connection.close()
             self._away_until = time.monotonic() + AWAY_SECONDS
             raise Unreachable("the last transaction has not ended")

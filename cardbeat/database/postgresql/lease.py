@@ -32,8 +32,11 @@ _CONFIRM = "UPDATE leases SET until = until WHERE holder = ?"
 _RELEASE = "UPDATE leases SET until = 0 WHERE holder = ?"
 
 
-class RowLease:
-    """The `Lease` of a PostgreSQL database. One thread takes and releases it."""
+class Lease:
+    """Held by one process at a time, of all that have the database open: it sweeps and sends.
+
+    One thread takes and releases it.
+    """
 
     def __init__(
         self, database: Database, monotonic: Clock = time.monotonic
@@ -45,6 +48,10 @@ class RowLease:
         self._renewed_at = -inf
 
     def take(self) -> bool:
+        """Take the lease if it is free, renew it if this process holds it; whether it does now.
+
+        Call it once a second. Raises `Unavailable` if the database does not tell.
+        """
         now = self._monotonic()
         if now < self._renewed_at + RENEWAL_SECONDS:
             return True
@@ -60,21 +67,29 @@ class RowLease:
         is_ours = not is_taken and self._database.write(
             lambda it: it.execute(_TAKE, values).rowcount == 1
         )
-        if not is_ours and self._renewed_at != -inf:
+        if is_ours:
+            self._renewed_at = now
+        elif self._renewed_at != -inf:
+            self._renewed_at = -inf
             log.warning(
                 "another server sends alerts now: this one did not renew its lease in time"
             )
-        self._renewed_at = now if is_ours else -inf
         return is_ours
 
     def held(self) -> bool:
+        """Whether this process holds the lease, without asking the database."""
         return self._monotonic() < self._renewed_at + HELD_SECONDS
 
     def confirm(self, transaction: Transaction) -> None:
+        """Keep others from taking the lease until the transaction ends.
+
+        Raises `LeaseLost` if another process has it.
+        """
         if not transaction.execute(_CONFIRM, (self._holder,)).rowcount:
             raise LeaseLost
 
     def release(self) -> None:
+        """Free the lease for other processes. This one can't take it again."""
         self._renewed_at = -inf
         # If the database can't be written, the lease ends by itself.
         with suppress(Unavailable):

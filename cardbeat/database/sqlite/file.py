@@ -136,10 +136,7 @@ def make_one_file(path: Path) -> None:
     Raises `StartupError` if another program has it open.
     """
     require_no_link(path)
-    with (
-        start_up_errors(path),
-        contextlib.closing(connect(path)) as connection,
-    ):
+    with opened(path, "rw") as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
 
 

@@ -20,7 +20,7 @@ from cardbeat.database.postgresql.lease import (
     HELD_SECONDS,
     RENEWAL_SECONDS,
     TERM_SECONDS,
-    RowLease,
+    Lease,
 )
 from cardbeat.database.schema import VERSION
 from cardbeat.errors import (
@@ -491,7 +491,7 @@ def nodes(open_again):
 
     return (
         *(
-            RowLease(*each)
+            Lease(*each)
             for each in zip(databases, monotonic, strict=True)
         ),
         pass_time,
@@ -526,7 +526,7 @@ def test_one_node_has_the_lease_while_it_renews_it_and_another_a_term_after_that
 def test_of_two_that_find_it_free_one_takes_it(nodes):
     first, second, _, _ = nodes
     with ThreadPoolExecutor(2) as pool:
-        taken = list(pool.map(RowLease.take, (first, second)))
+        taken = list(pool.map(Lease.take, (first, second)))
     assert sorted(taken) == [False, True]
 
 
