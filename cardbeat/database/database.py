@@ -2,8 +2,8 @@
 
 One thread makes all writes in groups, because a commit costs a sync of the disk. What comes during
 a commit is the next group: up to `MOST_PINGS` pings, one of each client in turn, and then up to
-`MOST_OTHERS` other writes in their order. So a single client waits for one commit, and 256 clients
-share one.
+`MOST_OTHERS` other writes in their order. So a single client waits for its own commit, and 256
+clients share one.
 
 Pings are many and equal, so neighbours with the same work are made by one call. A write that fails
 undoes only itself: its group is made again in parts, and its part write by write.
@@ -113,8 +113,8 @@ class Database(ABC):
         self.ping_listeners: list[Callable[[list[Any]], None]] = []
         """Called in the writer's thread with the results of pings after their commit."""
         self.call_next: Callable[[Callable[[], None]], object] = _call
-        """Wakes the writer for pings. A server does so when it has read all that have come: else
-        the first of them has a commit of its own."""
+        """Calls what wakes the writer for pings. That of a server does so when it has answered all
+        that have come: else the first of them has a commit of its own."""
         self.pings_refused = False
         """Set when pings could not be stored because a commit failed. The sweep clears it."""
         self._told = Seldom(log)

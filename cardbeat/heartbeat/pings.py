@@ -28,7 +28,7 @@ class Told(NamedTuple):
 
 
 class Pings:
-    """Takes signals of jobs, in any thread, without waiting.
+    """Takes signals of jobs, without waiting.
 
     `ping` and `fail` return a future that is set once the signal is on disk. The result is None if
     there is no such check. `client` is who takes turns with others. `wake` is called after a

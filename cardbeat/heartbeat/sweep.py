@@ -5,7 +5,8 @@
 2. Mark the checks whose deadline has passed as overdue, each together with its alert.
 3. Remind of checks that stay overdue.
 
-Each step is one write of a bounded number of rows, which also stores the time as `last_sweep_at`.
+Each write changes a bounded number of rows. With the last one of a step it stores the time, as
+`last_sweep_at`.
 """
 
 import contextlib
@@ -154,8 +155,8 @@ class Sweep(BackgroundThread):
     def sweep_once(self) -> int:
         """Mark all checks that are due as overdue, and remind; returns how many it marked.
 
-        It does nothing if a ping was refused for want of the database since the last sweep: the
-        next one then finds that nothing could be taken since the one before.
+        It does nothing if a ping was refused for want of the database since the last sweep, so the
+        time since the last one grows as if the monitor was away: over two intervals it counts.
         """
         if self._database.pings_refused:
             self._database.pings_refused = False

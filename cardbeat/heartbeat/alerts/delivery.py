@@ -1,7 +1,8 @@
 """Delivery of the stored alerts: one thread picks what is due, others post it.
 
 Of all processes with the same database only the holder of the lease picks, so no alert is sent
-twice at once. Nothing is remembered but the posts that run, and what limits them (`limits`).
+twice at once. Nothing is remembered but the posts that run, results until they are
+stored, and what limits posts (`limits`).
 """
 
 import logging
@@ -307,7 +308,7 @@ class Delivery:
         return found
 
     def _begin(self, run: Run) -> None:
-        # It waits for the lock, so it is counted before it posts.
+        # It needs the lock to connect, so it is counted before.
         threading.Thread(
             target=self._send_all, args=(run,), name="sender", daemon=True
         ).start()

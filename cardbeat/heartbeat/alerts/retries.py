@@ -22,7 +22,7 @@ JITTER = 0.2
 LONGEST_RETRY_AFTER_SECONDS = 24 * 3600
 """The longest `Retry-After` that is honoured."""
 OLDEST_SECONDS = 4 * 24 * 3600
-"""An alert that is older than this has one attempt, and is then given up."""
+"""An alert that is older than this has one more attempt, and is then given up."""
 HURRIED_SECONDS = 600
 """A new alert does not hurry one that was tried less than this ago."""
 GONE = 410
