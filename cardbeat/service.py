@@ -221,7 +221,7 @@ class Service:
     def run(self) -> bool:
         """Serve until SIGTERM or SIGINT, then stop all parts. Returns whether all have ended.
 
-        Raises `StartupError` before it serves, if the lock file of the alerts can't be used or the
+        Raises `StartupError` before it serves, if another server has the data folder or the
         system grants too few threads.
         """
         on_stop_signals(lambda _number, _frame: self._stop())

@@ -49,9 +49,9 @@ TOLD = (
 
 LINES = 20
 """Most checks of one call of `note` that have a line each. One line has the number of the rest."""
-OVERDUE = "%s is overdue"
-RECOVERED = "%s has recovered"
-GIVEN_UP = "an alert of %s was given up"
+NOW_OVERDUE = "%s is overdue"
+NOW_RECOVERED = "%s has recovered"
+NOW_GIVEN_UP = "an alert of %s was given up"
 
 RefusedUrl = Callable[[str], str | None]
 """Returns a sentence that says why a webhook URL is refused; None for a good URL."""

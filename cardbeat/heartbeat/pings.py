@@ -7,7 +7,12 @@ from typing import NamedTuple
 from cardbeat.clock import Clock
 from cardbeat.database import Database, Row, Transaction, marks
 from cardbeat.heartbeat import transitions
-from cardbeat.heartbeat.check import OVERDUE, RECOVERED, Check, note
+from cardbeat.heartbeat.check import (
+    NOW_OVERDUE,
+    NOW_RECOVERED,
+    Check,
+    note,
+)
 from cardbeat.jobs import Future
 
 _HAS_KEY = "EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
@@ -123,11 +128,11 @@ class Pings:
         if turned:
             self._wake()
             note(
-                RECOVERED,
+                NOW_RECOVERED,
                 [told.subject for told in turned if told.recovered],
             )
             note(
-                OVERDUE,
+                NOW_OVERDUE,
                 [told.subject for told in turned if not told.recovered],
             )
 

@@ -26,7 +26,7 @@ from cardbeat.database import (
 from cardbeat.errors import LeaseLost
 from cardbeat.heartbeat import transitions
 from cardbeat.heartbeat.alerts.message import REMINDER
-from cardbeat.heartbeat.check import COLUMNS, OVERDUE, Check, note
+from cardbeat.heartbeat.check import COLUMNS, NOW_OVERDUE, Check, note
 from cardbeat.jobs import BackgroundThread
 
 log = logging.getLogger(__name__)
@@ -150,6 +150,8 @@ class Sweep(BackgroundThread):
             seen = numbers(connection).get("last_sweep_at")
             if seen != self._seen:
                 self._seen = seen
+                # They count until the next sweep, whichever process makes it.
+                self._database.pings_refused = False
                 self._ended_at = self._monotonic()
 
     def sweep_once(self) -> int:
@@ -171,7 +173,7 @@ class Sweep(BackgroundThread):
             marked += len(overdue)
             if due:
                 self._wake()
-            note(OVERDUE, [check.subject for check in overdue])
+            note(NOW_OVERDUE, [check.subject for check in overdue])
             if due is not None and due < self._marked_at_once:
                 self._ended_at = self._monotonic()
                 self.last_duration_seconds = self._ended_at - started

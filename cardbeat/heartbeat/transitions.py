@@ -74,10 +74,10 @@ def record(
     """Store one alert for each check that has a webhook; call `Delivery.wake` after the commit.
 
     `checks` are as their change left them, up to 1,000. No outage gets a second alert of one
-    type. A waiting reminder gives way to the next one and to the recovery; none is stored while
-    another alert of an outage waits. While `WAITING_ALERTS` wait for a check, an outage that
-    ends untold is taken back: its alert is deleted, it gets no recovery, and the first alert
-    that waits counts it.
+    type, but for reminders. A waiting reminder gives way to the next one and to the recovery; none
+    is stored while another alert of an outage waits. While `WAITING_ALERTS` wait for a check, an
+    outage that ends untold is taken back: its alert is deleted, it gets no recovery, and the first
+    alert that waits counts it.
     """
     checks = [check for check in checks if check.webhook_url is not None]
     if not checks:

@@ -89,7 +89,7 @@ class Lease:
             raise LeaseLost
 
     def release(self) -> None:
-        """Free the lease for other processes. This one can't take it again."""
+        """Free the lease for other processes, before this one ends."""
         self._renewed_at = -inf
         # If the database can't be written, the lease ends by itself.
         with suppress(Unavailable):

@@ -267,7 +267,7 @@ class Delivery:
         candidates: dict[Queue, dict[str, list[Due]]],
         now: int,
     ) -> bool:
-        """Begin a run of the oldest alerts of a queue for one host. False if there are none."""
+        """Begin a run of the oldest alerts of a queue for one host. False if none may begin."""
         with self._changed:
             if not self._limits.has_room(queue):
                 return False

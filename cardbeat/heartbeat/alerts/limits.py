@@ -146,10 +146,14 @@ class Limits:
         has_further = self._running["further"] < self._most_further
         if is_beside and self._is_limited(queue) and not has_further:
             return False
-        own = self._running[f"new of {queue.key_id}"]
-        free = self._senders_of_new - self._running["new"]
-        is_alone = own == self._running["new"]
-        return not queue.is_new or own < free or (is_alone and free > 0)
+        own_new = self._running[f"new of {queue.key_id}"]
+        free_new = self._senders_of_new - self._running["new"]
+        is_alone = own_new == self._running["new"]
+        return (
+            not queue.is_new
+            or own_new < free_new
+            or (is_alone and free_new > 0)
+        )
 
     def is_full(self, queue: Queue, host: str) -> bool:
         """Whether a host gets no further post of this queue now."""
@@ -157,7 +161,7 @@ class Limits:
         if queue.is_new and host not in self._answered:
             # Others have a receiver that answers.
             most = 1
-        address = self._troubled[queue.key_id].get(host)
+        address = self._troubled.get(queue.key_id, {}).get(host)
         return self._running[f"host {host}"] >= most or self._is_crowded(
             queue, address
         )
@@ -170,7 +174,7 @@ class Limits:
         Then those that had trouble when its key posted to them last. Then those that get no first
         post of it in this hour.
         """
-        troubled = self._troubled[queue.key_id]
+        troubled = self._troubled.get(queue.key_id, {})
         hosts = set(troubled)
         for name in self._running:
             if name.startswith("host "):
@@ -190,7 +194,7 @@ class Limits:
 
     def begin(self, run: Run) -> None:
         """Count a run, also at the address that could not be entered last."""
-        troubled = self._troubled[run.queue.key_id]
+        troubled = self._troubled.get(run.queue.key_id, {})
         run.address = troubled.get(run.host) or None
         own = self._running[f"key {run.queue.key_id}"]
         run.is_further = own > 0 and self._is_limited(run.queue)
@@ -221,7 +225,8 @@ class Limits:
             if len(self._answered) >= REMEMBERED:
                 self._answered.clear()
             self._answered.add(run.host)
-            self._troubled[run.queue.key_id].pop(run.host, None)
+            troubled = self._troubled.get(run.queue.key_id, {})
+            troubled.pop(run.host, None)
         elif seconds >= SILENT_SECONDS:
             self._answered.discard(run.host)
             self._note_trouble(run, "")

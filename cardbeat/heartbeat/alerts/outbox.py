@@ -26,7 +26,7 @@ from cardbeat.heartbeat.alerts.message import (
     Facts,
     body_of,
 )
-from cardbeat.heartbeat.check import GIVEN_UP, Check, note
+from cardbeat.heartbeat.check import NOW_GIVEN_UP, Check, note
 
 KEPT = 100
 """Alerts that a check keeps; older finished ones are deleted."""
@@ -196,8 +196,7 @@ class Outbox:
 
         def store(transaction: Transaction) -> list[Result]:
             # So no change of a check comes between what is read and what is written.
-            sql = f"SELECT seq FROM checks WHERE id IN ({marks(check_ids)}) ORDER BY seq"
-            self.database.lock(transaction, sql, check_ids)
+            self._lock_checks(transaction, check_ids)
             checks = _rows_by(transaction, "checks", "id", check_ids)
             alerts = _rows_by(transaction, "alerts", "seq", seqs)
             stored = []
@@ -222,7 +221,7 @@ class Outbox:
 
         stored = self.database.write(store)
         note(
-            GIVEN_UP,
+            NOW_GIVEN_UP,
             [
                 one.message.subject
                 for one in stored
@@ -230,6 +229,12 @@ class Outbox:
             ],
         )
         return stored
+
+    def _lock_checks(
+        self, transaction: Transaction, check_ids: Sequence[str]
+    ) -> None:
+        sql = f"SELECT seq FROM checks WHERE id IN ({marks(check_ids)}) ORDER BY seq"
+        self.database.lock(transaction, sql, check_ids)
 
     def repair(self, now: int) -> None:
         """Make due what should be and has no time. There is no such alert without a defect."""
@@ -240,12 +245,13 @@ class Outbox:
         with self.database.read() as connection:
             rows = connection.execute(lost, (REPAIRED,)).fetchall()
         check_ids = [check_id for (check_id,) in rows]
+
+        def repair(transaction: Transaction) -> None:
+            self._lock_checks(transaction, check_ids)
+            _make_next_due(transaction, check_ids, now)
+
         if check_ids:
-            self.database.write(
-                lambda transaction: _make_next_due(
-                    transaction, check_ids, now
-                )
-            )
+            self.database.write(repair)
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """The newest alerts of a check, as `GET /checks/{id}/alerts` has them, at most `KEPT`."""

@@ -42,6 +42,17 @@ def test_only_the_holder_of_the_lease_sweeps_and_reports(nodes):
     assert reports == [nodes.first]
 
 
+def test_pings_that_a_node_refused_before_another_swept_count_no_more(
+    nodes,
+):
+    first, second = (heart.sweep_every(60) for heart in nodes)
+    nodes.first.fence.take()
+    nodes.second.database.pings_refused = True
+    first.sweep_or_look()
+    second.sweep_or_look()
+    assert not nodes.second.database.pings_refused
+
+
 def test_a_node_that_was_suspended_past_its_lease_changes_nothing(nodes):
     checks = times(5, nodes.first.create, 1)
     nodes.first.fence.take()

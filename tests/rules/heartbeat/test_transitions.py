@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.heartbeat.check import LINES, OVERDUE, note
+from cardbeat.heartbeat.check import LINES, NOW_OVERDUE, note
 from tests.kit.heart import Heart
 from tests.kit.lists import numbered
 from tests.kit.postgresql import BOTH_ENGINES
@@ -17,7 +17,7 @@ def log(caplog):
 
 
 def test_of_thousands_at_once_only_the_number_is_told(log):
-    note(OVERDUE, numbered("check {}", 1000))
+    note(NOW_OVERDUE, numbered("check {}", 1000))
     assert log.messages == [
         *numbered("check {} is overdue", LINES),
         "each of 980 more checks is overdue",
