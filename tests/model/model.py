@@ -793,11 +793,11 @@ class Model:
                 about,
             )
 
-    def require_in_time(self, now, host_of):
+    def require_in_time(self, now, host_of, going):
         """Nobody is starved: each alert goes out within its time while nothing is wrong.
 
         To a receiver that answers at once, however many wait for others that do not. `host_of` has the host of each
-        check.
+        check. Those `going` have a revoked key: also one whose creation was never answered.
         """
         seen = set()
         at_host = Counter()
@@ -809,7 +809,8 @@ class Model:
             host = host_of.get(alert.check_id)
             at_host[host] += 1
             check = self.checks.get(alert.check_id)
-            if check is not None and check.may_be_gone:
+            may_be_gone = check is not None and check.may_be_gone
+            if may_be_gone or alert.check_id in going:
                 continue  # it waits for its removal, and may not go out
             late = now - max(alert.due_at, self.calm_since)
             key = None if check is None else check.key

@@ -49,13 +49,16 @@ class Witness:
         self._compare_alerts(now)
         self._require_told()
         rows = self._rows(
-            "SELECT id, webhook_url FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE state = 'pending')"
+            "SELECT checks.id, webhook_url, revoked_at FROM checks JOIN keys ON keys.id = api_key_id"
+            " WHERE checks.id IN (SELECT check_id FROM alerts WHERE state = 'pending')"
         )
-        hosts = {
-            check_id: urlsplit(url or "").hostname
-            for check_id, url in rows
-        }
-        self._model.require_in_time(now, hosts)
+        hosts = {}
+        going = set()
+        for check_id, url, revoked_at in rows:
+            hosts[check_id] = urlsplit(url or "").hostname
+            if revoked_at is not None:
+                going.add(check_id)
+        self._model.require_in_time(now, hosts, going)
         self._require_swept(now)
         self._require_removed(now)
         known = self._model.checks.values()
