@@ -228,7 +228,6 @@ class Limits:
             troubled = self._troubled.get(run.queue.key_id, {})
             troubled.pop(run.host, None)
         elif seconds >= SILENT_SECONDS:
-            self._answered.discard(run.host)
             self._note_trouble(run, "")
 
     def _note_trouble(self, run: Run, address: str) -> None:

@@ -411,6 +411,21 @@ def test_hung_receivers_of_many_keys_leave_senders_for_others(mail):
     assert {"new.example", "known.example"} <= set(mail.hosts[before:])
 
 
+def test_a_host_that_was_silent_to_one_key_keeps_its_places_for_others(
+    mail,
+):
+    checks = [key_with(mail, "a.example")[0] for _ in range(EACH + 2)]
+    mail.fail(checks[0])
+    mail.settled(1)
+    mail.silent = {"a.example"}
+    mail.fail(checks[1])
+    mail.settled(2)
+    mail.hung = {"a.example"}
+    for check in checks[2:]:
+        mail.fail(check)
+    wait_until(lambda: mail.running == EACH - 1)
+
+
 @SQLITE
 def test_a_hundred_limited_keys_whose_receivers_answered_before_leave_senders_for_others(
     limited,
