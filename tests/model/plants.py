@@ -310,6 +310,7 @@ PLANTS = {
             "took",
             "too early",
             "is not recorded",
+            "goes out again",
         ),
     ),
     "asked": Plant(asked_to_try_sooner, HOURLY, ("too early",)),
