@@ -23,7 +23,7 @@ from cardbeat.heartbeat.alerts.outbox import Outbox
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.outages import Outages
 from cardbeat.heartbeat.pings import Pings
-from cardbeat.heartbeat.report import report
+from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.tidy import Tidy
@@ -144,9 +144,7 @@ class Service:
             self._clock,
             self.delivery.wake,
             config.sweep_seconds,
-            after=partial(report, config.report_to)
-            if config.report_to
-            else None,
+            after=Report(config.report_to) if config.report_to else None,
             fence=database.fence,
         )
         self._checks = Checks(database, self._clock, self.delivery.wake)

@@ -86,6 +86,15 @@ def has_swept(server):
     return last_sweep(server) > 0
 
 
+def history(server, check, key):
+    path = f"/checks/{check['id']}/alerts"
+    return ask(server, "GET", path, key=key).json["alerts"]
+
+
+def lost_its_lease(server):
+    return "another server sends alerts now" in server.log.read_text()
+
+
 def received(receiver, kind):
     return [
         found for found in receiver.received if found.json["type"] == kind
@@ -146,9 +155,7 @@ def test_a_node_that_was_suspended_past_its_lease_overwrites_nothing(
         )
 
         def alerts():
-            return ask(
-                second, "GET", f"/checks/{check['id']}/alerts", key=key
-            ).json["alerts"]
+            return history(second, check, key)
 
         wait_until(lambda: receiver.received)
         swept = last_sweep(first)
@@ -160,21 +167,14 @@ def test_a_node_that_was_suspended_past_its_lease_overwrites_nothing(
         before = alerts()
         # On a busy machine it may have the lease again before it has looked.
         wait_until(
-            lambda: (
-                "another server sends alerts now" in first.log.read_text()
-                or last_sweep(first) != swept
-            )
+            lambda: lost_its_lease(first) or last_sweep(first) != swept
         )
         ask(first, "GET", f"/ping/{check['id']}")
         wait_until(lambda: each(alerts(), "state") == ["delivered"] * 2)
         assert alerts()[1:] == before
         assert len(set(receiver.ids)) == 2
-        assert [
-            ask(server, "GET", "/healthz").status for server in nodes
-        ] == [
-            200,
-            200,
-        ]
+        for server in nodes:
+            assert ask(server, "GET", "/healthz").status == 200
 
 
 @pytest.mark.parametrize("hour", [3600, -3600])
@@ -279,8 +279,7 @@ def sent_by(node, receiver):
 
 def goes_on_alone(far, near):
     """It knows that its lease was lost, and sweeps again once the near one has stopped."""
-    lost = "another server sends alerts now"
-    wait_until(lambda: lost in far.log.read_text())
+    wait_until(lambda: lost_its_lease(far))
     assert near.stop() == 0
     before = last_sweep(far)
     wait_until(lambda: last_sweep(far) != before)

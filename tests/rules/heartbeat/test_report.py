@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from cardbeat.heartbeat.report import report
+from cardbeat.heartbeat.report import Report
 from tests.kit.lists import each
 from tests.kit.receiver import NO_CONTENT, Receiver, hang, say
 from tests.kit.support import wait_until
@@ -28,7 +28,7 @@ def test_the_url_is_requested_and_what_goes_wrong_is_logged(
     caplog, data, logged
 ):
     with Receiver(say(data)) as receiver:
-        report(f"{receiver.url}?rid=1")
+        Report(f"{receiver.url}?rid=1")()
         wait_for_the_end()
     (request,) = receiver.received
     assert request.head == "GET /hook?rid=1 HTTP/1.1"
@@ -37,8 +37,29 @@ def test_the_url_is_requested_and_what_goes_wrong_is_logged(
     assert bool(caplog.records) == bool(logged)
 
 
-def test_no_sweep_waits_for_a_slow_monitor():
+def test_a_slow_monitor_is_not_asked_again_meanwhile(caplog):
     with Receiver(hang) as receiver:
-        report(receiver.url)
+        report = Report(receiver.url)
+        report()
         wait_until(lambda: receiver.received)
+        report()
     wait_for_the_end()
+    assert "still under way" in caplog.text
+    assert receiver.connections == 1
+
+
+def test_a_report_that_can_not_be_begun_is_not_the_last(
+    caplog, monkeypatch
+):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    with Receiver() as receiver:
+        report = Report(receiver.url)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            report()
+        assert "can't start new thread" in caplog.text
+        report()
+        wait_for_the_end()
+    assert receiver.connections == 1

@@ -347,6 +347,14 @@ def key_with(mail, *hosts, each=1):
     return [mail.heart.create(webhook_url=url, key=key) for url in urls]
 
 
+def keys_with(mail, hosts, number):
+    """Checks of new keys, each with so many of the hosts."""
+    checks = []
+    for place in range(0, len(hosts), number):
+        checks += key_with(mail, *hosts[place : place + number])
+    return checks
+
+
 def test_at_most_four_posts_run_at_one_host_and_one_until_it_has_answered(
     mail,
 ):
@@ -396,9 +404,8 @@ def test_hung_receivers_of_many_keys_leave_senders_for_others(mail):
     hosts = numbered("{}.hung.example", 28 * 5)
     mail.hung = set(hosts)
     with paused(mail):
-        for place in range(0, len(hosts), 5):
-            for check in key_with(mail, *hosts[place : place + 5]):
-                mail.fail(check)
+        for check in keys_with(mail, hosts, 5):
+            mail.fail(check)
     mail.held.clear()
     new = SENDERS - SENDERS // KEPT_SHARE
     wait_until(lambda: mail.running >= new - new // 28)
@@ -431,9 +438,7 @@ def test_a_hundred_limited_keys_whose_receivers_answered_before_leave_senders_fo
     limited,
 ):
     hosts = numbered("{}.hung.example", 300)
-    checks = []
-    for place in range(0, len(hosts), 3):
-        checks += key_with(limited, *hosts[place : place + 3])
+    checks = keys_with(limited, hosts, 3)
     (known,) = key_with(limited, "known.example")
     for check in [*checks, known]:
         limited.fail(check)
