@@ -134,9 +134,7 @@ class CardRoutes:
                 flight = self._begin(request, name, key)
         return Awaited(
             flight,
-            lambda _: asked_part(
-                request, _response(cache, flight.result())
-            ),
+            lambda card: asked_part(request, _response(cache, card)),
         )
 
     def _begin(

@@ -332,6 +332,14 @@ def marks(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
 
 
+def lock_checks(
+    database: Database, transaction: Transaction, check_ids: Sequence[str]
+) -> None:
+    """Lock these rows of `checks`, by `seq` as all transactions do."""
+    sql = f"SELECT seq FROM checks WHERE id IN ({marks(check_ids)}) ORDER BY seq"
+    database.lock(transaction, sql, check_ids)
+
+
 def numbers(transaction: Transaction) -> dict[str, int]:
     """What the service remembers over a restart, in the table `monitor`: each under its name."""
     return dict(

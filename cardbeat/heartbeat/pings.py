@@ -5,7 +5,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cardbeat.clock import Clock
-from cardbeat.database import Database, Row, Transaction, marks
+from cardbeat.database import (
+    Database,
+    Row,
+    Transaction,
+    lock_checks,
+    marks,
+)
 from cardbeat.heartbeat import transitions
 from cardbeat.heartbeat.check import (
     NOW_OVERDUE,
@@ -119,8 +125,7 @@ class Pings:
         """
         ids = list(dict.fromkeys(check_ids))
         if len(ids) > 1:
-            sql = f"SELECT seq FROM checks WHERE id IN ({marks(ids)}) ORDER BY seq"
-            self._database.lock(transaction, sql, ids)
+            lock_checks(self._database, transaction, ids)
 
     def _tell_turned(self, outcomes: list[Told | None]) -> None:
         """Have the alerts of stored signals sent, and log their transitions."""

@@ -260,8 +260,9 @@ class CheckRoutes:
         signal = self._pings.fail
         if not word.strip("-0") and not _says_failure(request.query):
             signal = self._pings.ping
-        told = signal(_pinged_id(request), request.network)
-        return Awaited(told, lambda _: _ping_answer(told.result()))
+        return Awaited(
+            signal(_pinged_id(request), request.network), _ping_answer
+        )
 
     def _look(self, request: Request) -> Response:
         return _ping_answer(self._pings.look(_pinged_id(request)))

@@ -256,7 +256,7 @@ class ClientConnection:
         if isinstance(answer, Response):
             return self._answer(request, answer)
         if isinstance(answer, Awaited) and answer.future.is_done:
-            return self._take(request, answer_of(request, answer.handler))
+            return self._take(request, answer_of(request, answer.answer))
         held = self._reader.held_bytes + request.held_bytes
         self._enter(WORKING, inf, held)
         self._given = answer

@@ -13,13 +13,17 @@ log = logging.getLogger(__name__)
 
 
 class Awaited(NamedTuple):
-    """An answer that waits for a future. Once that is done, the loop calls the handler.
+    """An answer that waits for a future. Once it is done, the loop calls `respond` with its result.
 
-    It must be quick, and may raise `Refusal`.
+    `respond` must be quick, and may raise `Refusal`.
     """
 
     future: Future[Any]
-    handler: "Handler"
+    respond: Callable[[Any], Response]
+
+    def answer(self, _request: Request) -> Response:
+        """The response, once the future is done. Raises what that does."""
+        return self.respond(self.future.result())
 
 
 Handler = Callable[[Request], "Answer"]

@@ -121,7 +121,7 @@ def settled(request, answer):
     while not isinstance(answer, Response):
         if isinstance(answer, Awaited):
             answer.future.wait()
-            answer = answer.handler(request)
+            answer = answer.answer(request)
         else:
             answer = answer(request)
     return answer

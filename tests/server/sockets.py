@@ -141,7 +141,7 @@ class Site:
         respond = (
             self.broken
             if request.query
-            else lambda _request: Response(200, future.result())
+            else lambda body: Response(200, body)
         )
         threading.Thread(
             target=future.set_result, args=(b"later",)

@@ -161,7 +161,7 @@ class Limits:
         if queue.is_new and host not in self._answered:
             # Others have a receiver that answers.
             most = 1
-        address = self._troubled.get(queue.key_id, {}).get(host)
+        address = self._troubled_of(queue).get(host)
         return self._running[f"host {host}"] >= most or self._is_crowded(
             queue, address
         )
@@ -174,7 +174,7 @@ class Limits:
         Then those that had trouble when its key posted to them last. Then those that get no first
         post of it in this hour.
         """
-        troubled = self._troubled.get(queue.key_id, {})
+        troubled = self._troubled_of(queue)
         hosts = set(troubled)
         for name in self._running:
             if name.startswith("host "):
@@ -194,7 +194,7 @@ class Limits:
 
     def begin(self, run: Run) -> None:
         """Count a run, also at the address that could not be entered last."""
-        troubled = self._troubled.get(run.queue.key_id, {})
+        troubled = self._troubled_of(run.queue)
         run.address = troubled.get(run.host) or None
         own = self._running[f"key {run.queue.key_id}"]
         run.is_further = own > 0 and self._is_limited(run.queue)
@@ -225,10 +225,12 @@ class Limits:
             if len(self._answered) >= REMEMBERED:
                 self._answered.clear()
             self._answered.add(run.host)
-            troubled = self._troubled.get(run.queue.key_id, {})
-            troubled.pop(run.host, None)
+            self._troubled_of(run.queue).pop(run.host, None)
         elif seconds >= SILENT_SECONDS:
             self._note_trouble(run, "")
+
+    def _troubled_of(self, queue: Queue) -> dict[str, str]:
+        return self._troubled.get(queue.key_id, {})
 
     def _note_trouble(self, run: Run, address: str) -> None:
         """Where too much is known, all is forgotten."""

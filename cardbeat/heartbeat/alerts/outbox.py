@@ -17,7 +17,13 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from cardbeat.clock import time_or_none, utc_text
-from cardbeat.database import Database, Row, Transaction, marks
+from cardbeat.database import (
+    Database,
+    Row,
+    Transaction,
+    lock_checks,
+    marks,
+)
 from cardbeat.files import read_text
 from cardbeat.heartbeat.alerts.message import (
     OVERDUE,
@@ -196,7 +202,7 @@ class Outbox:
 
         def store(transaction: Transaction) -> list[Result]:
             # So no change of a check comes between what is read and what is written.
-            self._lock_checks(transaction, check_ids)
+            lock_checks(self.database, transaction, check_ids)
             checks = _rows_by(transaction, "checks", "id", check_ids)
             alerts = _rows_by(transaction, "alerts", "seq", seqs)
             stored = []
@@ -230,12 +236,6 @@ class Outbox:
         )
         return stored
 
-    def _lock_checks(
-        self, transaction: Transaction, check_ids: Sequence[str]
-    ) -> None:
-        sql = f"SELECT seq FROM checks WHERE id IN ({marks(check_ids)}) ORDER BY seq"
-        self.database.lock(transaction, sql, check_ids)
-
     def repair(self, now: int) -> None:
         """Make due what should be and has no time. There is no such alert without a defect."""
         lost = (
@@ -247,7 +247,7 @@ class Outbox:
         check_ids = [check_id for (check_id,) in rows]
 
         def repair(transaction: Transaction) -> None:
-            self._lock_checks(transaction, check_ids)
+            lock_checks(self.database, transaction, check_ids)
             _make_next_due(transaction, check_ids, now)
 
         if check_ids:
