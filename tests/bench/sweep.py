@@ -35,8 +35,9 @@ from tests.kit.receiver import Receiver, hang
 SMALL = 1000
 DUE = [1000, 10_000, 100_000]
 PERIOD_SECONDS = 100_000
-SWEEPS = 20
-OFTEN = 0.2
+SWEEPS = 10
+OFTEN = 1.0
+"""Seconds between sweeps: a look at metrics and alerts is to end before the next, empty one."""
 
 
 def main():
