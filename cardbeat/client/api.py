@@ -21,6 +21,8 @@ CheckJson = dict[str, Any]
 ANSWER_SECONDS: Final = 30
 """For one answer, from the look-up of the server's name to its last byte."""
 ANSWER_BYTES: Final = 16 * 2**20
+MOST_PAGES: Final = 1000
+"""Of 1,000 checks each."""
 SENTENCE_CHARACTERS: Final = 500
 """Of a server's words more are not shown."""
 NO_CONNECTION: Final = 0
@@ -57,18 +59,20 @@ class Api:
 
     def checks(self) -> list[CheckJson]:
         """All checks of the key, oldest first."""
-        first_page = "/checks?limit=1000"
-        page = self.ask("GET", first_page)
-        found = list_in(page, "checks")
-        while page.get("next"):
-            page = self.ask(
-                "GET", f"{first_page}&after={quoted(page['next'])}"
-            )
+        found = []
+        after = ""
+        for _ in range(MOST_PAGES):
+            page = self.ask("GET", f"/checks?limit=1000{after}")
             found += list_in(page, "checks")
-        return [
-            with_texts(check, "id", "name", "status", "deadline_at")
-            for check in found
-        ]
+            if not page.get("next"):
+                return [
+                    with_texts(
+                        check, "id", "name", "status", "deadline_at"
+                    )
+                    for check in found
+                ]
+            after = f"&after={quoted(page['next'])}"
+        raise StartupError(_STRANGE)
 
     def ask(
         self,

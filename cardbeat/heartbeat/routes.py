@@ -25,8 +25,8 @@ from cardbeat.keys.store import Bearer, Keys, key_of
 from cardbeat.web.message import (
     Request,
     Response,
-    first_value,
     known_among,
+    values_of,
 )
 from cardbeat.web.router import Answer, Awaited, Route
 
@@ -315,9 +315,9 @@ def _matched(request: Request, check: Check) -> Check:
 
 def _says_failure(query: str) -> bool:
     """Whether a ping's query says that the job failed, as Uptime Kuma's `?status=down` does."""
-    return (
-        bool(query)
-        and (first_value(query, "status") or "").lower() in FAILED_WORDS
+    return bool(query) and any(
+        value.lower() in FAILED_WORDS
+        for value in values_of(query, "status")
     )
 
 

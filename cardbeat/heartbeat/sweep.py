@@ -111,7 +111,8 @@ class Sweep(BackgroundThread):
             2 * sweep_seconds, SHORTEST_OUTAGE_SECONDS
         )
         if fence is not None:
-            self._outage_seconds += TAKEOVER_SECONDS
+            takeover = sweep_seconds + TAKEOVER_SECONDS
+            self._outage_seconds = max(self._outage_seconds, takeover)
         # Used by the sweep's thread alone.
         self._seen: int | None = None
         # Written by that thread, read by any.
@@ -205,9 +206,10 @@ class Sweep(BackgroundThread):
         )
         if gap < 0:
             transaction.execute(
-                "UPDATE alerts SET next_attempt_at = next_attempt_at + ?"
+                "UPDATE alerts SET next_attempt_at = next_attempt_at + ?,"
+                " asked_until = asked_until + ?"
                 " WHERE state = 'pending' AND next_attempt_at > ?",
-                (gap, now),
+                (gap, gap, now),
             )
         log.warning(
             "no sweep for %d s, or the clock was set: the deadlines of checks that were on time"

@@ -215,12 +215,17 @@ def _no_constant(name: str) -> Any:
 
 def first_value(query: str, name: str) -> str | None:
     """The value of the first parameter of this name; None if there is none."""
-    return next((value for _, value in _known(query, (name,))), None)
+    return next(iter(values_of(query, name)), None)
+
+
+def values_of(query: str, name: str) -> list[str]:
+    """The values of all parameters of this name."""
+    return [value for _, value in _known(query, (name,))]
 
 
 def only_value(query: str, name: str) -> str:
     """The value of the parameter of this name; empty if there is none, or if it is repeated."""
-    values = [value for _, value in _known(query, (name,))]
+    values = values_of(query, name)
     if len(values) == 1:
         return values[0]
     return ""

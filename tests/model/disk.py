@@ -117,8 +117,8 @@ def _known(sql):
     start = sql[:6]
     if start in _KINDS:
         return sql, _KINDS[start]
-    if sql.startswith("INSERT INTO checks "):
-        return sql, "creation"
+    if sql.startswith("INSERT INTO checks ") or ":credit_until" in sql:
+        return sql, "many"
     if " alerts" in sql:
         return sql, "alerts"
     if start == "UPDATE" and "status = 'overdue'" in sql:
@@ -149,8 +149,8 @@ class Connection(sqlite3.Connection):
     """Whether the transaction has to do with alerts."""
     has_outages = False
     """Whether it marks checks that are overdue, or some that are so no longer."""
-    created_rows = 0
-    """By callers who wait for their new checks: however many these are, they are written together."""
+    many_rows = 0
+    """New checks, for which callers wait, and moved clocks: they are written together, however many."""
     is_synced = True
 
     def execute(self, sql, parameters=()):
@@ -171,8 +171,8 @@ class Connection(sqlite3.Connection):
             self._run_into_trouble()
         before = self.total_changes
         done = _execute(self, sql, parameters)
-        if kind == "creation":
-            self.created_rows += self.total_changes - before
+        if kind == "many":
+            self.many_rows += self.total_changes - before
         return done
 
     def executescript(self, script):
@@ -187,7 +187,7 @@ class Connection(sqlite3.Connection):
             self.has_alerts = True
         elif kind == "outages":
             self.has_outages = True
-        elif kind != "creation":
+        elif kind != "many":
             self.is_synced = kind == "synced"
 
     def close(self):
@@ -217,7 +217,7 @@ class Connection(sqlite3.Connection):
         )
         self._changes_before = self.total_changes
         self.began_at = threads.SCHEDULER.now
-        self.created_rows = 0
+        self.many_rows = 0
         self.has_alerts = self.has_outages = False
         return _execute(self, sql)
 

@@ -413,33 +413,21 @@ class Model:
                 check_id,
             )
 
-    def hurried(self, alert, now):
-        """A new alert, or a test, lets this one be tried now; that try does not count."""
+    def hurried(self, alert, wait_seconds, now):
+        """A new alert, or a test, lets this one be tried soon; that try does not count."""
         is_followed = any(
             other.seq > alert.seq and other.recorded_at == now
             for other in self._waiting(alert.check_id)
         )
-        since = now - alert.posted_at + alert.set_forward + alert.set_back
-        is_asked = (
-            now
-            < alert.posted_at
-            + alert.asked_seconds
-            - alert.set_forward
-            - JITTER_SECONDS
-        )
-        may_be = (
-            is_followed
-            and not is_asked
-            and since > HURRIED_SECONDS - JITTER_SECONDS
-        )
         self.require(
-            may_be,
-            f"an alert is tried again {since:.0f} s after the last try",
+            is_followed,
+            "a try does not count, without a new alert",
             alert,
         )
+        least = max(HURRIED_SECONDS - alert.set_back, alert.asked_seconds)
         alert.attempts -= 1
-        alert.not_before = 0.0
-        alert.due_at = now
+        alert.not_before = alert.posted_at + least - alert.set_forward
+        alert.due_at = now + max(0.0, wait_seconds) + alert.set_forward
 
     def finished(self, alert, state, attempts, url, now):
         """An alert ends as delivered where its receiver has taken it, or as failed for a reason that was announced."""

@@ -36,7 +36,7 @@ class Witness:
 
     def committed(self, connection):
         self._model.changed(
-            connection.changed_rows - connection.created_rows
+            connection.changed_rows - connection.many_rows
         )
         if connection.has_alerts:
             self._compare_alerts(connection.began_at)
@@ -120,7 +120,8 @@ class Witness:
             if row is None:
                 gone.append(told)
             elif row["attempts"] < told.attempts:
-                self._model.hurried(told, now)
+                seconds = row["next_attempt_at"] - wall
+                self._model.hurried(told, seconds, now)
             elif row["attempts"] > told.attempts:
                 told.attempts = row["attempts"]
                 self._model.tried(told, row["next_attempt_at"] - wall)

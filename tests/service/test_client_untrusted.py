@@ -77,6 +77,7 @@ WRONG = {
     "a check without a deadline": page(
         {"id": "x", "name": "a", "status": "on_time"}
     ),
+    "pages without end": page(following="chk_1"),
     "a body longer than any page": HEAD + b"\r\n" + b" " * 17 * 2**20,
     "headers without end": HEAD + b"X: y\r\n" * 200,
 }

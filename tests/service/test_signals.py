@@ -22,7 +22,7 @@ def cases(words):
 
 @cases(
     """/fail /1 /3221225477 /-1073741510 /99999999999999999999 /KILL /SIGTERM /RTMIN+1 /fail/ ?status=down
-    ?a=b&status=FAILED /?status=Error /0?status=fail /1?status=up"""
+    ?a=b&status=FAILED ?status=up&status=down /?status=Error /0?status=fail /1?status=up"""
 )
 def test_a_failure_is_answered_200_and_told_at_once(
     app, one, method, word

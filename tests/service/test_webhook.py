@@ -377,6 +377,7 @@ def test_a_proxy_connects_for_https_and_sees_nothing_of_it():
         b"me:safe"
     )
     assert receiver.received[0].headers["sni"] == "receiver.test"
+    assert receiver.received[0].headers["host"] == "receiver.test"
     assert "proxy-authorization" not in receiver.received[0].headers
 
 

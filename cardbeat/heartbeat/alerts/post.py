@@ -102,6 +102,8 @@ class Sender(urllib.request.AbstractHTTPHandler):
             if target.credentials:
                 request.add_header("Authorization", _basic(target))
             if self._proxy:
+                # `set_proxy` makes the proxy the request's host.
+                request.add_unredirected_header("Host", target.netloc)
                 request.set_proxy(self._proxy.netloc, "http")
                 if self._proxy.credentials:
                     own = _basic(self._proxy)

@@ -24,7 +24,7 @@ LONGEST_RETRY_AFTER_SECONDS = 24 * 3600
 OLDEST_SECONDS = 4 * 24 * 3600
 """An alert that is older than this has one more attempt, and is then given up."""
 HURRIED_SECONDS = 600
-"""A new alert does not hurry one that was tried less than this ago."""
+"""How long after its last try a new alert lets one be tried again."""
 GONE = 410
 """The status that says that the URL will never work again."""
 

@@ -72,6 +72,7 @@ PRIVATE = (
     "The URL's host is a private or reserved address; give one that is reachable from the Internet,"
     " or ask the operator to start the server with --allow-private-webhooks."
 )
+_NEVER = "The URL's host is an address that is never requested; give another one."
 _INVALID = "The URL's host or port is not valid."
 _TOO_LONG = (
     f"The URL's host is too long: a name has at most {HOST_CHARACTERS} characters, and "
@@ -188,7 +189,7 @@ def require_allowed(target: Target, allow_private: bool) -> None:
     if target.address is not None:
         is_refused = not may_enter(target.address, allow_private)
     if is_refused:
-        raise BadTarget(PRIVATE)
+        raise BadTarget(_NEVER if allow_private else PRIVATE)
 
 
 def may_enter(address: IpAddress, allow_private: bool) -> bool:

@@ -7,6 +7,8 @@ import { holdKey, labelOf } from "./keyring.js";
 
 const SECTIONS = ["access", "issued", "board"];
 const NOT_A_KEY = "That is not a key. A key begins with sk_, followed by letters, digits, - and _.";
+const NOT_KNOWN = "This server does not know this key, or it was revoked. Get a checks key here.";
+const NOT_AN_ADDRESS = "Give an e-mail address such as you@example.com, of at most 254 characters.";
 const NOT_FOR_CHECKS = "That is a cards key. It is public, so it opens no checks. Get a checks key here.";
 const FOR_ALL = "Opens this dashboard and the API. Treat it like a password.";
 const FOR_READING = "Opens this dashboard and the API to look. It changes nothing, and shows no ping URL and no webhook.";
@@ -79,6 +81,12 @@ export function refuse(field, error) {
   byId(field).setAttribute("aria-invalid", String(Boolean(error)));
 }
 
+/** An error whose sentence speaks of this page's fields and buttons, not of the API. */
+function inWords(error, field) {
+  if (error.status === 401) return new Error(NOT_KNOWN);
+  return error.field === field ? new Error(NOT_AN_ADDRESS) : error;
+}
+
 function onSubmit(form, field, action) {
   byId(form).addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -88,7 +96,7 @@ function onSubmit(form, field, action) {
     try {
       await action();
     } catch (error) {
-      refuse(field, error);
+      refuse(field, inWords(error, field));
       byId(field).focus();
     } finally {
       button.disabled = false;

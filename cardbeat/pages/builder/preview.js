@@ -91,6 +91,7 @@ export class Preview {
 
 function reasonText({ status, code, field, message }) {
   if (code === "wrong_scope") return "That is a secret checks key. Click “Get a key and draw it”.";
+  if (code === "key_unknown") return "This server does not know this key, or it was revoked. Click “Get a key and draw it”.";
   if (status === 414) return "Its texts are too long together for an image URL. Shorten them.";
   if (field === "title") return "Its title has no visible character.";
   return message;

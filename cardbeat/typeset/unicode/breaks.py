@@ -28,10 +28,12 @@ class Break(IntEnum):
 
     NEVER = 0
     INSIDE = 1
-    """Inside a word or a path: only where it is wider than a line."""
-    ALLOWED = 2
+    """Inside a word: only where it is wider than a line."""
+    SLASH = 2
+    """Inside a path: only where it is wider than a line, too."""
+    ALLOWED = 3
     """Inside a phrase of Japanese or a word of Chinese, or after the hyphen of a compound."""
-    GOOD = 3
+    GOOD = 4
 
 
 def _classes(names: str) -> frozenset[str]:
@@ -180,13 +182,10 @@ def _after_sign(left: str, grapheme: str, sign: str, after: str) -> Break:
     A Hebrew prefix, its hyphen and its word stay together (LB21a).
     """
     is_hebrew = left == "HL" and sign in ("HY", "BA")
-    if (
-        is_hebrew
-        or sign == "SY"
-        or left not in _IN_WORD
-        or after not in _LETTERS
-    ):
+    if is_hebrew or left not in _IN_WORD or after not in _LETTERS:
         return Break.INSIDE
+    if sign == "SY":
+        return Break.SLASH
     return Break.ALLOWED if grapheme in "-‐" else Break.GOOD
 
 

@@ -129,7 +129,7 @@ class Beating(RuleBasedStateMachine):
         self.heart.sweep.sweep_once()
         self.swept_at = self.clock.now
         takeover = TAKEOVER_SECONDS if self.heart.fence else 0
-        self.outage_seconds = 2 * SWEEP_SECONDS + takeover
+        self.outage_seconds = SWEEP_SECONDS + max(SWEEP_SECONDS, takeover)
 
     @rule(
         target=checks,

@@ -95,7 +95,7 @@ def test_no_line_starts_or_ends_with_a_sign_that_belongs_to_the_other_side(
     )
 
 
-def test_a_compound_may_break_after_its_hyphen_a_path_nowhere() -> None:
+def test_a_compound_may_break_after_its_hyphen_a_path_at_last() -> None:
     assert pieces("state-of-the-art", Break.ALLOWED) == [
         "state-",
         "of-",
@@ -105,6 +105,12 @@ def test_a_compound_may_break_after_its_hyphen_a_path_nowhere() -> None:
     assert pieces("/usr/local-lib/x-y", Break.ALLOWED)[0].startswith(
         "/usr/local-"
     )
+    assert pieces("/usr/local-lib/x", Break.SLASH) == [
+        "/usr/",
+        "local-",
+        "lib/",
+        "x",
+    ]
     assert pieces("soft\u00adhyphens and/or", Break.ALLOWED) == [
         "softhyphens ",
         "and/or",
