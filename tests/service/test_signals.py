@@ -62,14 +62,7 @@ def test_a_start_and_a_line_of_the_log_change_nothing(
     app, one, method, word
 ):
     app.clock.advance(9)
-    answer = one.ping(word, method)
-    told = {
-        "status": "on_time",
-        "recovered": False,
-        "deadline_at": one.check["deadline_at"],
-    }
-    assert answer.status == 200
-    assert json.loads(answer.body) == told
+    assert one.ping(word, method).status == 200
     assert one.read() == one.check
 
 

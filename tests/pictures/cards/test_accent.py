@@ -38,7 +38,7 @@ ACCENTS = (
 @given(st.none() | COLOURS, st.sampled_from(LOOKS))
 def test_all_text_has_enough_contrast_as_designed_and_for_every_accent(
     accent: str | None, look: tuple[str, str]
-) -> None:
+):
     theme = theme_of(*look, accent)
     ground = [
         *map(rgb, (theme.panel,) if theme.panel else theme.ramp[:4])
@@ -57,7 +57,7 @@ def test_all_text_has_enough_contrast_as_designed_and_for_every_accent(
 )
 def test_a_sign_near_black_or_white_is_seen(
     look: tuple[str, str], accent: str
-) -> None:
+):
     theme = theme_of(*look, accent)
     assert contrast(rgb(theme.mark), rgb(theme.ramp[-1])) >= 1.95
 
@@ -66,7 +66,7 @@ def test_a_sign_near_black_or_white_is_seen(
 @pytest.mark.parametrize("accent", ACCENTS)
 def test_the_ground_turns_to_the_accents_hue_and_stays_as_light(
     look: tuple[str, str], accent: str
-) -> None:
+):
     designed = THEME_OF[look]
     for before, after in zip(
         designed.ramp, theme_of(*look, accent).ramp, strict=True
@@ -84,7 +84,7 @@ def test_the_ground_turns_to_the_accents_hue_and_stays_as_light(
 @pytest.mark.parametrize("accent", ["#16a34a", "#e11d48", "#f59e0b"])
 def test_the_sign_has_the_accent_itself(
     look: tuple[str, str], accent: str
-) -> None:
+):
     assert theme_of(*look, accent).mark == accent
     png = (
         Renderer(FONTS, accent)

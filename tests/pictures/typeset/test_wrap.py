@@ -42,7 +42,7 @@ def test_a_line_holds_as_many_words_as_fit_without_the_space_at_its_end() -> (
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_lines_are_more_equal_than_those_that_are_found(
     seed: int,
-) -> None:
+):
     chance = random.Random(seed)
     widths = times(chance.randint(3, 9), chance.uniform, 0.9, 1.1)
     words = words_of(*widths)
@@ -69,7 +69,7 @@ def unequal(widths: list[float], lines: list[tuple[int, int]]) -> float:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_lines_do_not_depend_on_the_widths_asked_before(
     seed: int,
-) -> None:
+):
     chance = random.Random(seed)
     widths = times(12, chance.uniform, 0.5, 3)
     costs = {n: chance.choice((-1.0, 0.0, 3.0)) for n in range(12)}
@@ -81,7 +81,7 @@ def test_lines_do_not_depend_on_the_widths_asked_before(
         ).by_sense(*asked)
 
 
-def test_lines_are_no_wider_than_asked() -> None:
+def test_lines_are_no_wider_than_asked():
     found = words_of(2, 2, 2, 2).by_sense(4.3, 2)
     assert found == Lines(
         [(0, 2), (2, 4)], 4.3, found.cost if found else 0
@@ -104,5 +104,5 @@ def test_a_bad_end_is_worse_than_a_short_line_and_a_good_one_worth_some_differen
     widths: tuple[int, ...],
     costs: dict[int, float],
     ends: list[tuple[int, int]],
-) -> None:
+):
     assert spans(words_of(*widths, costs=costs).by_sense(8, 2)) == ends

@@ -7,7 +7,7 @@ from cardbeat.typeset.faces.fonts import emoji_parts, is_emoji
 from cardbeat.typeset.unicode.clusters import EMOJI_STYLE
 
 
-def test_every_sequence_is_drawn_by_one_character_of_its_own() -> None:
+def test_every_sequence_is_drawn_by_one_character_of_its_own():
     sequences = read_text("fonts/emoji.txt").splitlines()
     drawn = [
         emoji_parts(sequence + EMOJI_STYLE) for sequence in sequences
@@ -39,5 +39,5 @@ def test_the_longest_sequence_is_drawn_and_what_stands_between_is_text() -> (
 )
 def test_an_emoji_is_told_from_a_sign_of_the_text(
     grapheme: str, emoji: bool
-) -> None:
+):
     assert is_emoji(grapheme) is emoji

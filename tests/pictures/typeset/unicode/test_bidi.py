@@ -33,7 +33,7 @@ def shown(text: str) -> str:
 )
 def test_letters_and_numbers_stand_in_the_order_they_are_read(
     text: str, expected: str
-) -> None:
+):
     assert shown(text) == expected
 
 
@@ -54,17 +54,17 @@ def test_arabic_digits_keep_their_order_and_the_percent_sign_stands_left_of_them
 )
 def test_the_first_strong_character_decides_the_direction(
     text: str, rtl: bool
-) -> None:
+):
     assert bidi.is_rtl(text) is rtl
 
 
-def test_nested_levels_are_turned_from_the_inside_out() -> None:
+def test_nested_levels_are_turned_from_the_inside_out():
     assert bidi.in_visual_order("abcdef", [0, 1, 2, 2, 1, 0]) == list(
         "aecdbf"
     )
 
 
-def test_what_is_taken_out_has_the_level_before_it() -> None:
+def test_what_is_taken_out_has_the_level_before_it():
     assert bidi.levels("a\u200d1א\u200db\u200d", rtl=True) == [
         2,
         2,
@@ -77,7 +77,7 @@ def test_what_is_taken_out_has_the_level_before_it() -> None:
     assert bidi.levels("\u200dא", rtl=False) == [0, 1]
 
 
-def test_deep_brackets_are_given_up_rather_than_searched() -> None:
+def test_deep_brackets_are_given_up_rather_than_searched():
     assert (
         len(bidi.levels("א" + "(" * 5_000 + ")" * 5_000, rtl=True))
         == 10_001

@@ -6,9 +6,7 @@ from cardbeat.typeset.unicode.breaks import Break, breaks
 from cardbeat.typeset.unicode.clusters import clean, clusters
 
 
-def pieces(
-    text: str, least: Break = Break.GOOD, language: str = ""
-) -> list[str]:
+def pieces(text, least=Break.GOOD, language=""):
     found = clusters(clean(text))
     parts: list[str] = []
     for cluster, good in zip(found, breaks(found, language), strict=True):
@@ -46,20 +44,18 @@ def pieces(
 )
 def test_lines_end_between_words_and_ideographs_but_not_before_signs_and_small_kana(
     parted: str,
-) -> None:
+):
     assert pieces(parted.replace("|", "")) == parted.split("|")
 
 
-def test_thai_never_breaks_between_a_letter_and_its_signs() -> None:
+def test_thai_never_breaks_between_a_letter_and_its_signs():
     assert all(
         not part.startswith(("ะ", "า", "ำ", "ๆ", "\u0e34"))
         for part in pieces("น้ำใจะๆ ที่นี่", Break.INSIDE)
     )
 
 
-def test_japanese_breaks_well_between_phrases_and_fairly_between_characters() -> (
-    None
-):
+def test_japanese_breaks_well_between_phrases_and_fairly_between_characters():
     text = "東京都知事選挙の結果を分析する"
     assert pieces(text, language="ja") == [
         "東京都知事選挙の",
@@ -69,7 +65,7 @@ def test_japanese_breaks_well_between_phrases_and_fairly_between_characters() ->
     assert pieces(text, Break.ALLOWED, language="ja") == list(text)
 
 
-def test_words_of_katakana_break_poorly() -> None:
+def test_words_of_katakana_break_poorly():
     text = "新しいサーバーを作る"
     assert pieces(text, Break.ALLOWED, language="ja") == [
         "新",
@@ -87,15 +83,15 @@ def test_words_of_katakana_break_poorly() -> None:
     "text", ["a word .NET", "wait , what", "( this )", "— — —"]
 )
 def test_no_line_starts_or_ends_with_a_sign_that_belongs_to_the_other_side(
-    text: str,
-) -> None:
+    text,
+):
     assert not any(
         part.strip().startswith((".", ",", ")")) or part.strip() == "("
         for part in pieces(text)
     )
 
 
-def test_a_compound_may_break_after_its_hyphen_a_path_at_last() -> None:
+def test_a_compound_may_break_after_its_hyphen_a_path_at_last():
     assert pieces("state-of-the-art", Break.ALLOWED) == [
         "state-",
         "of-",

@@ -25,11 +25,11 @@ from cardbeat.typeset.unicode.han import language_of, small_words
 )
 def test_the_text_tells_whose_han_shapes_it_wants(
     text: str, language: str
-) -> None:
+):
     assert language_of(text) == language
 
 
-def test_a_language_tag_decides() -> None:
+def test_a_language_tag_decides():
     tags = {
         "ja": "ja",
         "JA-jp": "ja",
@@ -41,7 +41,7 @@ def test_a_language_tag_decides() -> None:
     assert {tag: language_of("骨直", tag) for tag in tags} == tags
 
 
-def test_a_tag_of_another_language_leaves_the_guess() -> None:
+def test_a_tag_of_another_language_leaves_the_guess():
     assert language_of("かな", "de") == language_of("かな", "xx") == "ja"
 
 
@@ -56,7 +56,7 @@ def test_a_tag_of_another_language_leaves_the_guess() -> None:
 )
 def test_small_words_are_those_of_the_language(
     text: str, tag: str, word: str
-) -> None:
+):
     assert word in small_words(text, tag)
     assert not small_words(text, "ja")
 
@@ -75,7 +75,7 @@ def test_small_words_are_those_of_the_language(
 )
 def test_the_country_of_the_domain_decides_where_the_characters_leave_it_open(
     domain: str, language: str
-) -> None:
+):
     assert language_of("直木", domain=domain) == language
 
 
