@@ -61,8 +61,9 @@ PAUSE_SECONDS = 0.01
 PICK_SECONDS = 0.05
 """Longest time of beginning posts, until results are stored and new alerts are looked for."""
 SCANS = 10
-"""A pause lasts at least as many times as long as the look for queues took: with an old snapshot
-open, PostgreSQL reads past the entries of all that was delivered since."""
+"""A pause lasts as many times as long as the look for queues took: with an old snapshot open,
+PostgreSQL reads past the entries of all that was delivered since. It lasts at most
+`TROUBLE_SECONDS`: the process may have been suspended while it looked."""
 REPAIR_SECONDS = 600.0
 """Interval of looking for alerts that wait and have no time."""
 TROUBLE_SECONDS = 5.0
@@ -256,8 +257,9 @@ class Delivery:
                     queues.append(queue)
         if queues:
             self._look_at = -math.inf
-        self._pause_seconds = max(
-            PAUSE_SECONDS, SCANS * scan_seconds, time.monotonic() - began
+        pause = max(SCANS * scan_seconds, time.monotonic() - began)
+        self._pause_seconds = min(
+            max(PAUSE_SECONDS, pause), self._trouble_seconds
         )
 
     def _begin_one(

@@ -37,7 +37,5 @@ def test_the_longest_sequence_is_drawn_and_what_stands_between_is_text() -> (
         ("漢", False),
     ],
 )
-def test_an_emoji_is_told_from_a_sign_of_the_text(
-    grapheme: str, emoji: bool
-):
+def test_an_emoji_is_told_from_a_sign_of_the_text(grapheme, emoji):
     assert is_emoji(grapheme) is emoji

@@ -5,7 +5,7 @@ import pytest
 from cardbeat.typeset.unicode import bidi
 
 
-def shown(text: str) -> str:
+def shown(text) -> str:
     """Text as the eye meets it from left to right, in the direction of its first strong character."""
     levels = bidi.levels(text, bidi.is_rtl(text))
     mirrored = [
@@ -32,7 +32,7 @@ def shown(text: str) -> str:
     ],
 )
 def test_letters_and_numbers_stand_in_the_order_they_are_read(
-    text: str, expected: str
+    text, expected
 ):
     assert shown(text) == expected
 
@@ -52,9 +52,7 @@ def test_arabic_digits_keep_their_order_and_the_percent_sign_stands_left_of_them
         ("", False),
     ],
 )
-def test_the_first_strong_character_decides_the_direction(
-    text: str, rtl: bool
-):
+def test_the_first_strong_character_decides_the_direction(text, rtl):
     assert bidi.is_rtl(text) is rtl
 
 

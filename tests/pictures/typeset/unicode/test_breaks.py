@@ -43,7 +43,7 @@ def pieces(text, least=Break.GOOD, language=""):
     ],
 )
 def test_lines_end_between_words_and_ideographs_but_not_before_signs_and_small_kana(
-    parted: str,
+    parted,
 ):
     assert pieces(parted.replace("|", "")) == parted.split("|")
 

@@ -23,9 +23,7 @@ from cardbeat.typeset.unicode.han import language_of, small_words
         ("ㄅㄆㄇ", "zh-Hant"),
     ],
 )
-def test_the_text_tells_whose_han_shapes_it_wants(
-    text: str, language: str
-):
+def test_the_text_tells_whose_han_shapes_it_wants(text, language):
     assert language_of(text) == language
 
 
@@ -54,9 +52,7 @@ def test_a_tag_of_another_language_leaves_the_guess():
         ("Кофе в зёрнах", "", "в"),
     ],
 )
-def test_small_words_are_those_of_the_language(
-    text: str, tag: str, word: str
-):
+def test_small_words_are_those_of_the_language(text, tag, word):
     assert word in small_words(text, tag)
     assert not small_words(text, "ja")
 
@@ -74,7 +70,7 @@ def test_small_words_are_those_of_the_language(
     ],
 )
 def test_the_country_of_the_domain_decides_where_the_characters_leave_it_open(
-    domain: str, language: str
+    domain, language
 ):
     assert language_of("直木", domain=domain) == language
 

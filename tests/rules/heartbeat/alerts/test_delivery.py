@@ -3,6 +3,7 @@
 import contextlib
 import math
 import threading
+import time
 
 import pytest
 
@@ -539,6 +540,23 @@ def test_an_address_gets_so_many_first_posts_an_hour_of_limited_keys_whose_alert
     limited.pass_time(7)
     limited.settled(2 * FIRST_POSTS_TO_ADDRESS)
     assert len(set(limited.ids)) == FIRST_POSTS_TO_ADDRESS
+
+
+@pytest.mark.slow
+@SQLITE
+def test_no_pause_is_as_long_as_a_look_that_a_suspension_made_long(
+    mail, check
+):
+    look = mail.outbox.queues
+
+    def slow_look(connection):
+        mail.outbox.queues = look
+        time.sleep(7)
+        return look(connection)
+
+    mail.outbox.queues = slow_look
+    mail.fail(check)
+    mail.settled(1)
 
 
 def test_a_receiver_that_was_silent_gets_the_next_try_when_the_history_says(
