@@ -248,7 +248,7 @@ def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(
     )
     taken = key.input_value()
     for bad, sentence in (
-        ("sk_nonsense", "not known here"),
+        ("sk_nonsense", "does not know this key"),
         (api.checks_key(), "secret checks key."),
     ):
         key.fill(bad)
