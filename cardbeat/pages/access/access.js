@@ -77,7 +77,7 @@ export function showIssued(title, issued, remembered, saved) {
 
 /** Shows beside a field why it was refused. */
 export function refuse(field, error) {
-  showText(byId(`${field}-error`), error?.message);
+  showText(byId(`${field}-error`), error && inWords(error, field).message);
   byId(field).setAttribute("aria-invalid", String(Boolean(error)));
 }
 
@@ -96,7 +96,7 @@ function onSubmit(form, field, action) {
     try {
       await action();
     } catch (error) {
-      refuse(field, inWords(error, field));
+      refuse(field, error);
       byId(field).focus();
     } finally {
       button.disabled = false;
