@@ -11,9 +11,7 @@ from tests.kit.lists import times
 SEEDS = range(8)
 
 
-def words_of(
-    *widths: float, costs: dict[int, float] | None = None
-) -> Words:
+def words_of(*widths, costs=None):
     """Words of one grapheme each, and the costs of lines that end with some."""
     given = costs or {}
     return Words(
@@ -24,7 +22,7 @@ def words_of(
     )
 
 
-def spans(found: Lines | None) -> list[tuple[int, int]]:
+def spans(found):
     return found.spans if found else []
 
 
@@ -59,7 +57,7 @@ def test_no_lines_are_more_equal_than_those_that_are_found(
         )
 
 
-def unequal(widths: list[float], lines: list[tuple[int, int]]) -> float:
+def unequal(widths, lines):
     return sum(
         (sum(widths[start:end]) + 0.3 * (end - start - 1)) ** 2
         for start, end in lines

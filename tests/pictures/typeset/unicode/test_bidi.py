@@ -5,7 +5,7 @@ import pytest
 from cardbeat.typeset.unicode import bidi
 
 
-def shown(text) -> str:
+def shown(text):
     """Text as the eye meets it from left to right, in the direction of its first strong character."""
     levels = bidi.levels(text, bidi.is_rtl(text))
     mirrored = [
