@@ -31,11 +31,13 @@ class Printed:
         return self.text
 
     def _read(self):
-        for line in self._pipe:
-            # Windows' Python writes in the system's code page.
-            self.text += line.decode(errors="replace").replace(
-                "\r\n", "\n"
-            )
+        # Closed here: to close a pipe that another thread reads waits for its end.
+        with self._pipe:
+            for line in self._pipe:
+                # Windows' Python writes in the system's code page.
+                self.text += line.decode(errors="replace").replace(
+                    "\r\n", "\n"
+                )
 
 
 class Host:
@@ -134,21 +136,15 @@ class Server:
         return status
 
     def kill(self):
-        streams = (
-            self._process.stdin,
-            self._process.stdout,
-            self._process.stderr,
-        )
         if self._process.poll() is None:
             if self._host.platform == "win32":
-                streams[0].close()
+                self._process.stdin.close()
             else:
                 self._process.kill()
             self._process.wait(STOP_SECONDS)
+        self._process.stdin.close()
         self._printed.all()
         self._logged.all()
-        for stream in streams:
-            stream.close()
 
 
 def send(number):
