@@ -215,7 +215,7 @@ def _no_constant(name: str) -> Any:
 
 def first_value(query: str, name: str) -> str | None:
     """The value of the first parameter of this name; None if there is none."""
-    return next(iter(values_of(query, name)), None)
+    return next((value for _, value in _known(query, (name,))), None)
 
 
 def values_of(query: str, name: str) -> list[str]:
