@@ -7,7 +7,7 @@ from tests.artifact.hosts.host import darwin, plain, windows
 HOSTS = {"here": plain, "as-darwin": darwin, "windows": windows}
 
 
-@pytest.fixture(scope="session", params=HOSTS)
+@pytest.fixture(scope="module", params=HOSTS)
 def host(request, python, pyz, tmp_path_factory):
     with HOSTS[request.param](
         python, pyz, tmp_path_factory.mktemp("host")
