@@ -75,9 +75,10 @@ _SET_BACK = (
 class Sweep(BackgroundThread):
     """Sweeps at the start and then every `sweep_seconds`, in a thread of its own.
 
-    With a `fence` it sweeps only while this process holds the lease. `wake` is called after each
-    commit that stored alerts, `after` after each finished sweep. `last_duration_seconds` is None
-    until a sweep finished.
+    With a `fence` it sweeps only while this process holds the lease. `wake` and `after` are called
+    after each finished sweep: posts of its alerts would slow down its writes. A long one does not
+    delay them, because delivery also looks by itself. `last_duration_seconds` is None until a sweep
+    finished.
     """
 
     def __init__(
@@ -172,10 +173,9 @@ class Sweep(BackgroundThread):
         while not self.stopping.is_set():
             overdue, due = self._database.write(self._step)
             marked += len(overdue)
-            if due:
-                self._wake()
             note(NOW_OVERDUE, [check.subject for check in overdue])
             if due is not None and due < self._marked_at_once:
+                self._wake()
                 self._ended_at = self._monotonic()
                 self.last_duration_seconds = self._ended_at - started
                 if self._after is not None:

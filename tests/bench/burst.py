@@ -65,9 +65,7 @@ def watch(server):
         "alerts a second": CHECKS / (ended - began),
         "pings": len(pings),
     }
-    for name, number in percentiles_ms(pings).items():
-        figures[f"ping {name}"] = number
-    return figures
+    return figures | percentiles_ms(pings)
 
 
 if __name__ == "__main__":

@@ -86,12 +86,11 @@ class Heart:
         """A sweep as after a restart of the process."""
         return self.sweep_every(SWEEP_SECONDS)
 
-    def sweep_every(self, seconds, wake=None, **options):
-        wake = wake or self.delivery.wake
+    def sweep_every(self, seconds, **options):
         return Sweep(
             self.database,
             self.clock,
-            wake,
+            self.delivery.wake,
             seconds,
             **self.sweeping | options,
         )

@@ -56,7 +56,7 @@ TURNS = 10_000
 """Most queues of which it is remembered when they were served."""
 POLL_SECONDS = 1.0
 """Interval of looking for due alerts, and at the lease."""
-PAUSE_SECONDS = 0.01
+PAUSE_SECONDS = 0.003
 """Shortest pause between two rounds: so results share a commit."""
 PICK_SECONDS = 0.05
 """Longest time of beginning posts, until results are stored and new alerts are looked for."""
