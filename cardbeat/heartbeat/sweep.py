@@ -175,9 +175,9 @@ class Sweep(BackgroundThread):
             marked += len(overdue)
             note(NOW_OVERDUE, [check.subject for check in overdue])
             if due is not None and due < self._marked_at_once:
-                self._wake()
                 self._ended_at = self._monotonic()
                 self.last_duration_seconds = self._ended_at - started
+                self._wake()
                 if self._after is not None:
                     self._after()
                 break

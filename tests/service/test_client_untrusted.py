@@ -254,7 +254,12 @@ def test_no_proxy_of_the_environment_sees_a_key_in_clear(
 ):
     proxy = serve(page())
     server = serve(page())
-    for variable in ("http_proxy", "all_proxy"):
+    for variable in (
+        "http_proxy",
+        "HTTP_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+    ):
         monkeypatch.setenv(variable, url_of(proxy))
     checks("list")
     assert len(server.received) == 1
