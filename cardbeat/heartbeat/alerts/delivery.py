@@ -13,7 +13,8 @@ import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 from cardbeat.clock import Clock
 from cardbeat.config import TIERS, Tier
@@ -56,7 +57,7 @@ TURNS = 10_000
 """Most queues of which it is remembered when they were served."""
 POLL_SECONDS = 1.0
 """Interval of looking for due alerts, and at the lease."""
-PAUSE_SECONDS = 0.003
+PAUSE_SECONDS = 0.01
 """Shortest pause between two rounds: so results share a commit."""
 PICK_SECONDS = 0.05
 """Longest time of beginning posts, until results are stored and new alerts are looked for."""
@@ -109,6 +110,12 @@ class Delivery:
         # Used by the delivery's thread alone.
         self._turns: dict[Queue, float] = {}
         """When the last run of each queue began."""
+        self._in_vain: dict[Queue, tuple[set[str], float]] = {}
+        """Queues whose due alerts were all for full hosts: these hosts, and until when there is no
+        further look while they stay full."""
+        self._senders = 0
+        """Threads that take runs, each until it is given None."""
+        self._runs: SimpleQueue[Run | None] = SimpleQueue()
         self._pause_seconds = 0.0
         self._repair_at = -math.inf
         self._look_at = -math.inf
@@ -132,8 +139,10 @@ class Delivery:
     def wake(self) -> None:
         """Note that alerts became due, or that there is a result."""
         with self._changed:
-            self._has_news = True
-            self._changed.notify()
+            # Once is enough: it wakes a thread each time.
+            if not self._has_news or self._stopping.is_set():
+                self._has_news = True
+                self._changed.notify()
 
     def begin_stop(self) -> None:
         """Begin no more posts. The thread ends after the running ones."""
@@ -169,6 +178,7 @@ class Delivery:
                 _log_trouble(error)
                 self._pause_seconds = self._trouble_seconds
                 self._look_at = -math.inf
+        self._end_senders()
         if self._fence is not None:
             self._fence.release()
 
@@ -244,6 +254,7 @@ class Delivery:
             seconds = POLL_SECONDS
             if not due:
                 seconds = min(found.values(), default=math.inf) - now
+                self._end_senders()
             self._look_at = self._monotonic() + seconds
             queues = deque(due)
             candidates: dict[Queue, dict[str, list[Due]]] = {}
@@ -295,6 +306,10 @@ class Delivery:
             full, troubled, dry = self._limits.excluded(queue)
             least_attempts = int(not self._limits.has_first_posts(queue))
             taken = set(self._taken)
+        began = self._monotonic()
+        hosts, until = self._in_vain.get(queue, (set(), began))
+        if began < until and hosts == set(full):
+            return {}
         limits = least_attempts, CANDIDATES + len(taken)
         found: dict[str, list[Due]] = {}
         for excluded in (full + troubled, full):
@@ -307,21 +322,41 @@ class Delivery:
                     found.setdefault(one.receiver, []).append(one)
             if found or not troubled:
                 break
+        if full and not found:
+            # It may have read past thousands.
+            pause = min(SCANS * (self._monotonic() - began), POLL_SECONDS)
+            _forget_too_many(self._in_vain)
+            self._in_vain[queue] = set(full), began + pause
         return found
 
     def _begin(self, run: Run) -> None:
-        # It needs the lock to connect, so it is counted before.
-        threading.Thread(
-            target=self._send_all, args=(run,), name="sender", daemon=True
-        ).start()
+        if self._senders <= len(self._running):
+            threading.Thread(
+                target=self._serve, name="sender", daemon=True
+            ).start()
+            self._senders += 1
         self._limits.begin(run)
         self._running.add(run)
         self._taken |= run.check_ids
-        if len(self._turns) > TURNS:
-            self._turns.clear()
+        self._runs.put(run)
+        _forget_too_many(self._turns)
         self._turns[run.queue] = self._monotonic()
 
-    # The senders' threads, one for each run.
+    def _end_senders(self) -> None:
+        """Let the senders' threads end: to begin one takes CPU, to keep it memory."""
+        with self._changed:
+            # A thread that is begun beside them would take their None, and its run would wait.
+            if not self._running:
+                for _ in range(self._senders):
+                    self._runs.put(None)
+                self._senders = 0
+
+    # The senders' threads.
+
+    def _serve(self) -> None:
+        """Send runs until there is a None instead."""
+        while run := self._runs.get():
+            self._send_all(run)
 
     def _send_all(self, run: Run) -> None:
         try:
@@ -387,6 +422,11 @@ class Delivery:
             said = f"alert {alert_id} could not be sent: {type(error).__name__}"
             log.error("%s\n%s", said, where)
             return Outcome(error=_BROKEN)
+
+
+def _forget_too_many(remembered: dict[Queue, Any]) -> None:
+    if len(remembered) > TURNS:
+        remembered.clear()
 
 
 def _log_trouble(error: Exception) -> None:

@@ -111,7 +111,9 @@ class Sender(urllib.request.AbstractHTTPHandler):
             with self._opener.open(
                 request, timeout=POST_SECONDS
             ) as response:
-                return self._outcome(response.status, response.headers)
+                return self._outcome(
+                    response.status, response.retry_after
+                )
         except urllib.error.URLError as error:
             failure = error.reason
         except (OSError, http.client.HTTPException, BadTarget) as error:
@@ -120,9 +122,7 @@ class Sender(urllib.request.AbstractHTTPHandler):
             error=_TOO_LATE if run.is_late else _sentence(failure)
         )
 
-    def _outcome(
-        self, status: int, headers: Mapping[str, str]
-    ) -> Outcome:
+    def _outcome(self, status: int, retry_after: str | None) -> Outcome:
         if 200 <= status < 300:
             return Outcome(status)
         who = "receiver"
@@ -135,7 +135,7 @@ class Sender(urllib.request.AbstractHTTPHandler):
             "; redirects are not followed" if 300 <= status < 400 else ""
         )
         error = f"The {who} answered {status}{hint}."
-        return Outcome(status, error, headers.get("Retry-After"))
+        return Outcome(status, error, retry_after)
 
     def http_open(self, request: _Request) -> http.client.HTTPResponse:
         return self._opened(_Connection, request)
@@ -223,6 +223,8 @@ def system_addresses(host: str) -> list[IpAddress]:
 class _Response(http.client.HTTPResponse):
     """An answer of which only the final head is read, and of that only what is `HEARD`."""
 
+    retry_after: str | None = None
+
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         stream = self.fp
@@ -230,6 +232,14 @@ class _Response(http.client.HTTPResponse):
         self.fp = io.BufferedReader(io.BytesIO())
         with stream:
             self.fp = io.BufferedReader(io.BytesIO(_final_head(stream)))
+
+    def begin(self) -> None:
+        """Parse the head. With the standard one, made for mails, a post takes a tenth more CPU."""
+        _, self.status, self.reason = self._read_status()  # type: ignore[attr-defined]
+        self.will_close = True
+        for line in self.fp:
+            _, _, value = line.decode("latin-1").partition(":")
+            self.retry_after = value.strip() or self.retry_after
 
 
 def _final_head(stream: io.BufferedReader) -> bytes:
