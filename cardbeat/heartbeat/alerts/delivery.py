@@ -13,7 +13,6 @@ import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from cardbeat.clock import Clock
@@ -115,13 +114,15 @@ class Delivery:
         further look while they stay full."""
         self._senders = 0
         """Threads that take runs, each until it is given None."""
-        self._runs: SimpleQueue[Run | None] = SimpleQueue()
         self._pause_seconds = 0.0
         self._repair_at = -math.inf
         self._look_at = -math.inf
         """When the next round begins at the latest."""
         # All below are used under this lock only.
-        self._changed = threading.Condition(threading.RLock())
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        self._has_runs = threading.Condition(lock)
+        self._runs: deque[Run | None] = deque()
         self._limits = Limits(self._changed, tiers, monotonic, senders)
         self._has_news = False
         self._running: set[Run] = set()
@@ -338,7 +339,8 @@ class Delivery:
         self._limits.begin(run)
         self._running.add(run)
         self._taken |= run.check_ids
-        self._runs.put(run)
+        self._runs.append(run)
+        self._has_runs.notify()
         _forget_too_many(self._turns)
         self._turns[run.queue] = self._monotonic()
 
@@ -347,16 +349,21 @@ class Delivery:
         with self._changed:
             # A thread that is begun beside them would take their None, and its run would wait.
             if not self._running:
-                for _ in range(self._senders):
-                    self._runs.put(None)
+                self._runs.extend([None] * self._senders)
+                self._has_runs.notify_all()
                 self._senders = 0
 
     # The senders' threads.
 
     def _serve(self) -> None:
         """Send runs until there is a None instead."""
-        while run := self._runs.get():
+        while run := self._next_run():
             self._send_all(run)
+
+    def _next_run(self) -> Run | None:
+        with self._has_runs:
+            self._has_runs.wait_for(lambda: self._runs)
+            return self._runs.popleft()
 
     def _send_all(self, run: Run) -> None:
         try:
