@@ -53,7 +53,7 @@ CANDIDATES = 64
 """Due alerts of a queue that one read finds, beside those that are being posted."""
 RETRIED = {"pending": "retried"}
 TURNS = 10_000
-"""Most queues of which it is remembered when they were served."""
+"""Most queues of which something is remembered; then all are forgotten."""
 POLL_SECONDS = 1.0
 """Interval of looking for due alerts, and at the lease."""
 PAUSE_SECONDS = 0.01

@@ -235,11 +235,13 @@ class _Response(http.client.HTTPResponse):
 
     def begin(self) -> None:
         """Parse the head. With the standard one, made for mails, a post takes a tenth more CPU."""
-        _, self.status, self.reason = self._read_status()  # type: ignore[attr-defined]
+        version, self.status, self.reason = self._read_status()  # type: ignore[attr-defined]
+        if not version.startswith("HTTP/1."):
+            raise http.client.UnknownProtocol(version)
         self.will_close = True
-        for line in self.fp:
-            _, _, value = line.decode("latin-1").partition(":")
-            self.retry_after = value.strip() or self.retry_after
+        # The first one counts.
+        _, _, value = self.fp.readline().decode("latin-1").partition(":")
+        self.retry_after = value.strip() or None
 
 
 def _final_head(stream: io.BufferedReader) -> bytes:
