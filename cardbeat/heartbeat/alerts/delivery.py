@@ -178,7 +178,7 @@ class Delivery:
             except Exception as error:
                 _log_trouble(error)
                 self._pause_seconds = self._trouble_seconds
-                self._look_at = -math.inf
+                self._look_at = self._monotonic() + self._trouble_seconds
         self._end_senders()
         if self._fence is not None:
             self._fence.release()
@@ -186,7 +186,10 @@ class Delivery:
     def _wait(self) -> bool:
         """Pause, and then wait until there is something to do. False at the end of delivery."""
         with self._changed:
-            self._changed.wait_for(self._has_ended, self._pause_seconds)
+            # A stop waits for results alone.
+            self._changed.wait_for(
+                self._stopping.is_set, self._pause_seconds
+            )
             late_at = [run.late_at for run in self._running]
             seconds = min([self._look_at, *late_at]) - self._monotonic()
             self._changed.wait_for(
